@@ -5,55 +5,95 @@ if __name__ != "trident.states":  # the same class must not exist twice
 
 import logging
 
-from trident.states.backing_map import Ability as Ability
-from trident.states.backing_map import Codec as Codec
-from trident.states.backing_map import IBackingMap as IBackingMap
-from trident.states.backing_map import WrappedMap as WrappedMap
-from trident.states.backing_map import abilities as abilities
-from trident.states.checkpoint_store import CheckpointStore as CheckpointStore
-from trident.states.control import Control as Control
-from trident.states.control import ControlRecord as ControlRecord
-from trident.states.expiry import KeepUntil as KeepUntil
-from trident.states.keys import CONTROL_KEY as CONTROL_KEY
-from trident.states.keys import decode_key as decode_key
-from trident.states.keys import encode_key as encode_key
-from trident.states.keys import encode_keys as encode_keys
-from trident.states.map_state import ITupleCollection as ITupleCollection
-from trident.states.map_state import MapState as MapState
-from trident.states.map_state import ReadOnlyMapState as ReadOnlyMapState
-from trident.states.map_state import ReadOnlySnapshottable as ReadOnlySnapshottable
-from trident.states.map_state import RemovableMapState as RemovableMapState
-from trident.states.map_state import Snapshottable as Snapshottable
-from trident.states.map_state import SnapshottableMap as SnapshottableMap
-from trident.states.map_state import TupleCollectionMap as TupleCollectionMap
-from trident.states.maps.copying import copy_state as copy_state
-from trident.states.maps.factory import MapStateFactory as MapStateFactory
-from trident.states.maps.factory import NonTransactionalMap as NonTransactionalMap
-from trident.states.maps.factory import OpaqueMap as OpaqueMap
-from trident.states.maps.factory import TransactionalMap as TransactionalMap
-from trident.states.maps.reading import read_committed as read_committed
-from trident.states.maps.reading import read_latest as read_latest
-from trident.states.maps.storm import give_back as give_back
+from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
+from trident.states.checkpoint_store import CheckpointStore
+from trident.states.control import Control, ControlRecord
+from trident.states.expiry import KeepUntil
+from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
+from trident.states.map_state import (
+    ITupleCollection,
+    MapState,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+    RemovableMapState,
+    Snapshottable,
+    SnapshottableMap,
+    TupleCollectionMap,
+)
+from trident.states.maps.copying import copy_state
+from trident.states.maps.factory import (
+    MapStateFactory,
+    NonTransactionalMap,
+    OpaqueMap,
+    TransactionalMap,
+)
+from trident.states.maps.reading import read_committed, read_latest
+from trident.states.maps.storm import give_back
 from trident.states.printable import PRINTABLE_RECORDS
-from trident.states.serializers import JSONSerializer as JSONSerializer
-from trident.states.serializers import PickleSerializer as PickleSerializer
-from trident.states.serializers import Serializer as Serializer
-from trident.states.state import Batch as Batch
-from trident.states.state import ReadOnlyState as ReadOnlyState
-from trident.states.state import State as State
-from trident.states.state import StateFactory as StateFactory
-from trident.states.store import Store as Store
-from trident.states.table.cache import CachedMap as CachedMap
-from trident.states.table.split import MicroBatchMap as MicroBatchMap
-from trident.states.table.table import Counts as Counts
-from trident.states.table.table import LayeredMap as LayeredMap
-from trident.states.updaters import CombinerValueUpdater as CombinerValueUpdater
-from trident.states.updaters import PutUpdater as PutUpdater
-from trident.states.updaters import ReducerValueUpdater as ReducerValueUpdater
-from trident.states.updaters import ValueUpdater as ValueUpdater
-from trident.states.values import OpaqueValue as OpaqueValue
-from trident.states.values import StateType as StateType
-from trident.states.values import Token as Token
-from trident.states.values import TransactionalValue as TransactionalValue
+from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
+from trident.states.state import Batch, ReadOnlyState, State, StateFactory
+from trident.states.store import Store
+from trident.states.table.cache import CachedMap
+from trident.states.table.split import MicroBatchMap
+from trident.states.table.table import Counts, LayeredMap
+from trident.states.updaters import (
+    CombinerValueUpdater,
+    PutUpdater,
+    ReducerValueUpdater,
+    ValueUpdater,
+)
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+
+__all__ = [
+    "CONTROL_KEY",
+    "Ability",
+    "Batch",
+    "CachedMap",
+    "CheckpointStore",
+    "Codec",
+    "CombinerValueUpdater",
+    "Control",
+    "ControlRecord",
+    "Counts",
+    "IBackingMap",
+    "ITupleCollection",
+    "JSONSerializer",
+    "KeepUntil",
+    "LayeredMap",
+    "MapState",
+    "MapStateFactory",
+    "MicroBatchMap",
+    "NonTransactionalMap",
+    "OpaqueMap",
+    "OpaqueValue",
+    "PickleSerializer",
+    "PutUpdater",
+    "ReadOnlyMapState",
+    "ReadOnlySnapshottable",
+    "ReadOnlyState",
+    "ReducerValueUpdater",
+    "RemovableMapState",
+    "Serializer",
+    "Snapshottable",
+    "SnapshottableMap",
+    "State",
+    "StateFactory",
+    "StateType",
+    "Store",
+    "Token",
+    "TransactionalMap",
+    "TransactionalValue",
+    "TupleCollectionMap",
+    "ValueUpdater",
+    "WrappedMap",
+    "abilities",
+    "copy_state",
+    "decode_key",
+    "encode_key",
+    "encode_keys",
+    "give_back",
+    "read_committed",
+    "read_latest",
+]
 
 logging.getLogger("trident").addFilter(PRINTABLE_RECORDS)

@@ -62,21 +62,13 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def public(module: ModuleType) -> list[str]:
-    """The names of a module: those it lists, else those that it makes, or imports as themselves."""
-    if hasattr(module, "__all__"):
-        return sorted(module.__all__)
-    made = {
+    """The names of a module: those it lists, else those that it makes itself."""
+    own = (
         name
         for name, found in vars(module).items()
         if not name.startswith("_") and getattr(found, "__module__", None) == module.__name__
-    }
-    imports = (
-        node.names
-        for node in ast.parse(inspect.getsource(module)).body
-        if isinstance(node, ast.ImportFrom)
     )
-    passed_on = {alias.name for names in imports for alias in names if alias.name == alias.asname}
-    return sorted(made | passed_on)
+    return sorted(getattr(module, "__all__", own))
 
 
 def _calls(owner: type) -> list[str]:

@@ -29,3 +29,5 @@ from trident.spouts.rich import IRichSpout as IRichSpout
 from trident.spouts.rich import OutputFieldsDeclarer as OutputFieldsDeclarer
 from trident.spouts.rich import SpoutOutputCollector as SpoutOutputCollector
 from trident.windows.windows import BaseWindow as BaseWindow
+
+__all__ = sorted(name for name, found in vars().items() if isinstance(found, type))

@@ -30,3 +30,5 @@ from trident.transactional.builder import (
 from trident.transactional.linear_drpc import LinearDRPCTopologyBuilder as LinearDRPCTopologyBuilder
 from trident.transactional.linear_drpc import ReturnResults as ReturnResults
 from trident.transactional.memory_spout import MemoryTransactionalSpout as MemoryTransactionalSpout
+
+__all__ = sorted(name for name, found in vars().items() if isinstance(found, type))
