@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from tests import pairs
 from tests.servers import spark_kafka
+from tests.servers.object_stores import AzuriteServer, MotoServer, StandIn
 from tests.servers.postgres import PgBouncer
 from tests.spark import java
 from trident.testing.servers.memcached import MemcachedServers
@@ -117,6 +118,27 @@ def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Served:
 def memory() -> Served:
     """The memory of this process, likewise."""
     return PromisedServer("memory:")
+
+
+@pytest.fixture(scope="session")
+def moto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """S3 in memory, which all tests share, each below a path of its own."""
+    with served("MOTO", lambda: MotoServer(tmp_path_factory.mktemp("moto"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Azure's store likewise."""
+    with served("AZURITE", lambda: AzuriteServer(tmp_path_factory.mktemp("azurite"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def google_store() -> Iterator[Served]:
+    """A stand-in for Google's likewise."""
+    with StandIn() as server:
+        yield PromisedServer(server.url("gs"))
 
 
 _ZOOKEEPER = ("zookeeper", "zookeeper_server")

@@ -18,7 +18,7 @@ _OWN: dict[str, dict[str, type]] = {
         **dict.fromkeys(("tenant_id", "client_id", "client_secret"), str),
         "use_azure_cli": bool,
     },
-    "gs": {"service_account": str, "skip_signature": bool},
+    "gs": {"service_account": str, "bearer_token": str},
 }
 
 

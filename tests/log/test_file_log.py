@@ -311,9 +311,7 @@ def test_a_write_that_the_disk_cuts_short_is_no_entry(
     assert FileLog(tmp_path).newest() == entry(2)
 
 
-def test_tries_on_a_full_disk_keep_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tries_on_a_full_disk_keep_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, write = FileLog(tmp_path), os.write
     log.append(entry(1))
     with monkeypatch.context() as disk:

@@ -10,18 +10,18 @@ from tests.packaging.conftest import ROOT, Machine
 
 SCRIPT = ROOT / "setup" / "servers"
 PROGRAMS = (
-    *("redis-server", "redis-cli", "memcached", "openssl", "javac"),
+    *("redis-server", "redis-cli", "memcached", "openssl", "javac", "npm"),
     *("pg_isready", "postgres", "pgbouncer", "chromium"),
 )
 PACKAGES = (
-    "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl "
+    "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl npm "
     "chromium-headless-shell"
 )
 FOLDERS = ("hbase-2.6.1", "hdfs-3.5.0", "kafka-4.2.0", "s3a-3.5.0", "spark_kafka-4.2.0")
 JARS = [f"trident-spark/{folder}/server.jar" for folder in FOLDERS]
 FAILED = (
-    "The jars of HBase, Kafka, Spark's source of Kafka, Hadoop's S3, a small HDFS could not be "
-    "downloaded"
+    "This could not be downloaded: HBase 2.6.1, Kafka 4.2.0, Spark's source of Kafka 4.2.0, "
+    "Hadoop's S3 3.5.0, a small HDFS 3.5.0"
 )
 LAST_ARGUMENT = 'for last; do :; done; folder=${last#-DoutputDirectory=}; echo "$@" >> %s\n'
 
