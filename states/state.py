@@ -44,19 +44,19 @@ class State(ABC):
         The batch itself is committed by the topology's log; with an int, by this call.
         """
 
-    def check_single(self) -> None:  # noqa: B027 - only maps over stores can look
+    def check_single(self) -> None:
         """Raise StateError where Storm left entries, and its single value is not among them.
 
         Called when an aggregate without groups takes over what Storm wrote.
         """
 
-    def check_key(self) -> None:  # noqa: B027 - only maps over stores have keys
+    def check_key(self) -> None:
         """Raise StateError where the single value is stored under another key than this state's.
 
         Called at each start with an aggregate without groups that has run before.
         """
 
-    def close(self) -> None:  # noqa: B027 - most states have nothing to close
+    def close(self) -> None:
         """Let go of connections; may be called twice. The default has none."""
 
 
@@ -194,7 +194,7 @@ class StateFactory(ABC):
         """
         return self
 
-    def check_place(self) -> None:  # noqa: B027 - most states can't tell
+    def check_place(self) -> None:
         """Raise UsageError where the state can't be had, as far as is known without connecting.
 
         Called on the driver, once a start, before anything is opened.

@@ -118,7 +118,7 @@ class Store(ABC):
     def open(self) -> IBackingMap:
         """Return the map, in the process that calls; it may connect when it is first used."""
 
-    def check_place(self) -> None:  # noqa: B027 - most stores can't tell
+    def check_place(self) -> None:
         """Raise UsageError where the state can't be had, as far as is known without connecting.
 
         Called on the driver, once a start, before anything is opened.

@@ -34,18 +34,15 @@ class StagingEngine(Protocol):
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Do what is left, and write the states; see `GroupEngine.write`."""
-        ...
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         """Return what is needed to make the updates, by the name of the state."""
-        ...
 
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given.
 
         That of another topology is refused.
         """
-        ...
 
 
 class FrameBatch(BatchWork):

@@ -74,10 +74,10 @@ class BatchWork(ABC):
         this attempt; a StaleBatchError says that another run has taken over, and ends the run.
         """
 
-    def drop(self) -> None:  # noqa: B027 - most work keeps nothing
+    def drop(self) -> None:
         """Let go of what was emitted: the batch is given up."""
 
-    def committing(self, token: Token) -> None:  # noqa: B027 - most work has no part in it
+    def committing(self, token: Token) -> None:
         """Do what belongs to the commit of `token`, directly before it.
 
         A FailedException fails this attempt.
@@ -88,7 +88,6 @@ class BatchWork(ABC):
 
         May be called again for the same token, also by another process.
         """
-        return None
 
 
 class GroupEngine(Protocol):

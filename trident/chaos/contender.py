@@ -80,7 +80,7 @@ class Contender(ABC):
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
         """Return what reads the values of `keys`, in the process of a reader."""
 
-    def before(self, place: EpisodePlace) -> None:  # noqa: B027 - most need nothing
+    def before(self, place: EpisodePlace) -> None:
         """Prepare for an episode, in a process of its own."""
 
 
@@ -93,7 +93,7 @@ class WordSource(ABC):
     troubles: Sequence[Callable[[], str]] = ()
     """What can be done to it."""
 
-    def before(self, place: EpisodePlace) -> None:  # noqa: B027 - most need nothing
+    def before(self, place: EpisodePlace) -> None:
         """Prepare for an episode, in a process of its own."""
 
     @abstractmethod

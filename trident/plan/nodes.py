@@ -109,7 +109,7 @@ class Node(ABC):
         for position, parent in enumerate(self.parents):
             self._check_taken(parent, self.takes(position, self.fields))
 
-    def check(self) -> None:  # noqa: B027 - most kinds of step need none
+    def check(self) -> None:
         """Raise `PlanError` where the step is meaningless."""
 
     @property

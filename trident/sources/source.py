@@ -26,7 +26,6 @@ class Tuples(Protocol):
     @property
     def length(self) -> int:
         """How many there are."""
-        ...
 
 
 class PartitionReader(Protocol):
@@ -34,7 +33,6 @@ class PartitionReader(Protocol):
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit all partitions of an emission, and tell of each what became of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class StreamSource(ABC):
         """Return the metadata of `txid`; only where the source :attr:`plans`."""
         raise NotImplementedError
 
-    def committing(self, token: Token) -> None:  # noqa: B027 - most spouts have no part in it
+    def committing(self, token: Token) -> None:
         """Do the spout's part of the commit of `token`."""
 
     @abstractmethod

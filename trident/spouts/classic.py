@@ -42,7 +42,6 @@ class ReadinessCoordinator(ABC):
 
     def close(self) -> None:
         """Release what the coordinator holds."""
-        return None
 
 
 class TransactionalCoordinator(ReadinessCoordinator):
@@ -62,11 +61,9 @@ class TransactionalEmitter(ABC):
 
     def cleanupBefore(self, txid: int) -> None:
         """Learn that no batch before `txid` is emitted again."""
-        return None
 
     def close(self) -> None:
         """Release what the emitter holds."""
-        return None
 
 
 class CommitterTransactionalEmitter(TransactionalEmitter):
@@ -127,7 +124,6 @@ class NumberedEmitter(ABC):
 
     def close(self) -> None:
         """Release what the emitter holds."""
-        return None
 
 
 class IPartitionedTransactionalSpout(CoordinatedSpout[NumberedCoordinator, NumberedEmitter]):
@@ -157,7 +153,6 @@ class OpaqueNumberedEmitter(ABC):
 
     def close(self) -> None:
         """Release what the emitter holds."""
-        return None
 
 
 class IOpaquePartitionedTransactionalSpout(

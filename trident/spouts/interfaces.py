@@ -61,7 +61,6 @@ class IBatchSpout(ITridentDataSource):
 
     def open(self, conf: Mapping[str, Any], context: Any) -> None:
         """Prepare for a run; called once before its first batch."""
-        return None
 
     def isReady(self, batchId: int) -> bool:
         """Return whether there is a batch `batchId` to emit now; by default always.
@@ -104,11 +103,9 @@ class IBatchSpout(ITridentDataSource):
 
     def ack(self, batchId: int) -> None:
         """Learn that `batchId` is committed; may be called again, also after a restart."""
-        return None
 
     def close(self) -> None:
         """Release what the spout holds; called once, after the last batch."""
-        return None
 
 
 class BatchCoordinator(ABC):
@@ -140,7 +137,6 @@ class BatchCoordinator(ABC):
 
     def success(self, txid: int) -> None:
         """Learn that `txid` is committed; may be called again, also after a restart."""
-        return None
 
     @abstractmethod
     def isReady(self, txid: int) -> bool:
@@ -163,7 +159,6 @@ class BatchCoordinator(ABC):
 
     def close(self) -> None:
         """Release what the coordinator holds."""
-        return None
 
 
 class Emitter(ABC):
@@ -193,11 +188,9 @@ class Emitter(ABC):
 
     def success(self, token: Token) -> None:
         """Learn that `token` is committed; may be called again, also after a restart."""
-        return None
 
     def close(self) -> None:
         """Release what the emitter holds."""
-        return None
 
 
 class ITridentSpout(ITridentDataSource):

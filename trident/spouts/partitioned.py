@@ -26,7 +26,6 @@ class ISpoutPartition(Protocol):
 
     def getId(self) -> str:
         """Return the name under which the log keeps its metadata; unique in the stream."""
-        ...
 
 
 class PartitionCoordinator(ABC):
@@ -55,7 +54,6 @@ class PartitionCoordinator(ABC):
         with what the next batch goes on from if this attempt commits. Emitters, which may be in
         other processes, have no other way to tell the coordinator anything.
         """
-        return None
 
     @abstractmethod
     def getPartitionsForBatch(self) -> Any:
@@ -89,7 +87,6 @@ class PartitionCoordinator(ABC):
 
     def success(self, token: Token) -> None:
         """Learn that `token` is committed; may be called again, also after a restart."""
-        return None
 
     def lag(self, txid: int) -> int | None:
         """Return how many tuples wait, those of the batch `txid`, which is due, among them.
@@ -107,7 +104,6 @@ class PartitionCoordinator(ABC):
 
     def close(self) -> None:
         """Release what the coordinator holds; called once, after the last batch."""
-        return None
 
 
 class PartitionEmitter(ABC):
@@ -132,7 +128,6 @@ class PartitionEmitter(ABC):
 
     def refreshPartitions(self, partitionResponsibilities: Sequence[ISpoutPartition]) -> None:
         """Learn which partitions are emitted next by this emitter; called where those change."""
-        return None
 
     def close(self) -> None:
         """Release what the emitter holds; called where it is used.
@@ -140,7 +135,6 @@ class PartitionEmitter(ABC):
         In an executor's process that is when the stream is begun by another run there, or when it
         has too many emitters. It isn't called where a process is killed, or ends by itself.
         """
-        return None
 
 
 class TransactionalPartitionEmitter(PartitionEmitter):

@@ -116,15 +116,12 @@ class IRichSpout(ITridentDataSource):
 
     def ack(self, msgId: Any) -> None:
         """Learn that the batch with this message is committed."""
-        return None
 
     def fail(self, msgId: Any) -> None:
         """Learn that this message was not committed: emit it again, if it is to be counted."""
-        return None
 
     def close(self) -> None:
         """Release what the spout holds; called once, after pending messages were failed."""
-        return None
 
     @abstractmethod
     def declareOutputFields(self, declarer: OutputFieldsDeclarer) -> None:

@@ -209,7 +209,6 @@ class IBasicBolt(_Bolt):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Begin a batch."""
-        return None
 
     @abstractmethod
     def execute(self, tuple: BoltTuple, collector: BasicOutputCollector) -> None:
@@ -217,7 +216,6 @@ class IBasicBolt(_Bolt):
 
     def cleanup(self) -> None:
         """End a batch."""
-        return None
 
 
 class BaseBasicBolt(IBasicBolt):
