@@ -25,15 +25,5 @@ def checkpoint_from_url(url: StateURL) -> CheckpointStore:
     """Return the store that a URL describes; connects to nothing, and needs no driver.
 
     Raises StateURLError for what is unknown or doesn't fit.
-
-    Examples
-    --------
-    >>> checkpoint_from_url(StateURL.parse("redis://:secret@cache/3?prefix=words")).where
-    'redis://cache:6379/3?prefix=words'
-    >>> checkpoint_from_url(StateURL.parse("zookeper://one/words"))
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.StateURLError: no scheme of a checkpoint's URL is 'zookeper'; there are:
-    ... Did you mean 'zookeeper'? ...
     """
     return _SCHEMES.make(url, CheckpointStore)  # type: ignore[type-abstract]

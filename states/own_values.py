@@ -13,14 +13,7 @@ IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None), date, datetime,
 
 
 def own(value: Any) -> Any:
-    """Return `value`, or a copy where it can be changed in place.
-
-    Examples
-    --------
-    >>> value = ["cat"]
-    >>> own(value) == value, own(value) is value, own("cat")
-    (True, False, 'cat')
-    """
+    """Return `value`, or a copy where it can be changed in place."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value

@@ -16,19 +16,7 @@ class SharedCall(Generic[T]):
 
     So whoever asks, however often, costs one thread at most, also where the call never returns.
 
-    Parameters
-    ----------
-    call : callable
-        What is called.
-    fresh : float
-        For how many seconds its outcome is handed to those who ask later.
-
-    Examples
-    --------
-    >>> calls = iter(range(10))
-    >>> shared = SharedCall(lambda: next(calls), fresh=60)
-    >>> shared.ask().result(), shared.ask().result()
-    (0, 0)
+    Its outcome is handed for `fresh` seconds to those who ask later.
     """
 
     def __init__(self, call: Callable[[], T], fresh: float) -> None:

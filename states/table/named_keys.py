@@ -74,18 +74,6 @@ class NamedKeysMap(LayeredMap):
 
     `key_factory` makes the name of a key, from its fields; of two keys never the same one. It must
     pickle where executors update the state.
-
-    Examples
-    --------
-    >>> from trident.backends.memory import MemoryMap
-    >>> from trident.states import OpaqueMap
-    >>> store = MemoryMap("named")
-    >>> state = OpaqueMap(NamedKeysMap(store, lambda key: "/".join(key)))
-    >>> state.beginCommit(1)
-    >>> state.multiPut([("dog", "brown")], [2])
-    >>> state.commit(1)
-    >>> state.multiGet([("dog", "brown")]), [key for key, _ in store.entries()]
-    ([2], [b'dog/brown'])
     """
 
     def __init__(self, inner: IBackingMap | LayeredMap, key_factory: KeyFactory) -> None:

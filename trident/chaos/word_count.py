@@ -12,19 +12,8 @@ from trident.operations.builtin import Count
 def topology(source: Any, state: StateLike) -> TridentTopology:
     """Count each word of the source, and all of them.
 
-    Parameters
-    ----------
-    source : ITridentSpout or DataFrame
-        A stream of one field, ``word``.
-    state : StateFactory
-        What the topology's states are made of: each has its own entries, under its own name.
-
-    Examples
-    --------
-    >>> from trident import FixedBatchSpout
-    >>> made = topology(FixedBatchSpout("word string", 2, ("the",)), "sqlite:counts.db")
-    >>> [group.id for group in made.plan().groups]
-    ['words']
+    `source` is a stream of one field, ``word``; of `state` the topology's states are made, each
+    with its own entries, under its own name.
     """
     made = TridentTopology()
     words = made.newStream("words", source)

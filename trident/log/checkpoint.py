@@ -34,12 +34,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 class Checkpoint(HeldCheckpoint):
     """A checkpoint folder, held by one run from construction to :meth:`release`.
 
-    Raises
-    ------
-    CheckpointError
-        When it can't be written.
-    CheckpointInUseError
-        When another run holds it.
+    Raises CheckpointError where it can't be written, CheckpointInUseError where another run holds
+    it.
     """
 
     def __init__(self, path: Place) -> None:
@@ -114,14 +110,9 @@ def open_checkpoint(
 def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
     """Return the checkpoint at `place`, a folder or a URL, held by the caller.
 
-    Raises
-    ------
-    CheckpointError
-        When it can't be one, or has a folder beside it and needs none.
-    CheckpointInUseError
-        When another run holds it.
-    LogUnavailableError
-        When its store can't be reached.
+    Raises CheckpointError where it can't be one, or has a folder beside it and needs none,
+    CheckpointInUseError where another run holds it, and LogUnavailableError where its store can't
+    be reached.
     """
     text = os.fspath(place)
     if is_local(text):

@@ -30,12 +30,8 @@ class CheckpointLock:
     The system gives it back when the process dies, however it dies; forked children have no part in
     it.
 
-    Raises
-    ------
-    CheckpointInUseError
-        When another run holds it, in this process or another; names that process.
-    CheckpointError
-        When the folder can't be written, or its file system has no locks.
+    Raises CheckpointInUseError, which names the process, where a run holds it, and CheckpointError
+    where the folder can't be written, or its file system has no locks.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -29,16 +29,7 @@ def identified(given: object) -> str:
     """What tells an operation or a spout from others in the log: its class, without the module,
     and its `identity` where it has one, a text or a method that returns one.
 
-    Raises
-    ------
-    OperationTypeError
-        For an `identity` that is neither.
-
-    Examples
-    --------
-    >>> from trident.operations.builtin import Count
-    >>> identified(Count())
-    'Count'
+    An `identity` that is neither is an OperationTypeError.
     """
     own: Any = getattr(given, "identity", None)
     name = callable_name(type(given))

@@ -426,14 +426,7 @@ class QueryFunction(Operation, ABC, Generic[S, R]):
 
 
 def operation_name(operation: object) -> str:
-    """The name of an operation in plans and errors: its ``label``, else its class.
-
-    Examples
-    --------
-    >>> from trident.operations.builtin import Split
-    >>> operation_name(Split())
-    'Split()'
-    """
+    """The name of an operation in plans and errors: its ``label``, else its class."""
     if isinstance(operation, Operation) or hasattr(operation, "label"):
         label = getattr(operation, "label", None)
         return label if isinstance(label, str) else f"{type(operation).__name__}()"

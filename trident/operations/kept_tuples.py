@@ -77,17 +77,7 @@ class GreatestTuple(LeastTuple):
 
 
 class FirstTuples(Aggregator[list[Any]]):
-    """Keeps the first `n` tuples, in the order in which they come.
-
-    Examples
-    --------
-    >>> first = FirstTuples(2)
-    >>> kept = first.init(1, None)
-    >>> for word in "cab":
-    ...     _ = first.aggregate(kept, (word,), None)
-    >>> kept
-    [('c',), ('a',)]
-    """
+    """Keeps the first `n` tuples, in the order in which they come."""
 
     positional = True
     acts_on_nothing = False

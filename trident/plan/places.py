@@ -40,12 +40,6 @@ def place_of(factory: StateFactory) -> Place | None:
     """The place of a factory's states; None where nothing is known of it.
 
     What makes the factory's identity is taken apart, and secrets in it are left out.
-
-    Examples
-    --------
-    >>> from trident.backends import redis
-    >>> place_of(redis.opaque("cache", db=3, prefix="words", password="s3cret"))
-    Place(kind='redis', host='cache:6379', database='3', prefix='words')
     """
     if factory.identity is None:
         return None
@@ -72,17 +66,6 @@ def without_secrets(text: str) -> str:
     r"""What is left of an address without the user's name, passwords and options.
 
     Where it can't be told which part is a password nothing is left.
-
-    Examples
-    --------
-    >>> without_secrets("mongo://me:s3cret@one:1,two:2/words?token=9")
-    'mongo://one:1,two:2/words'
-    >>> without_secrets("host=one password=s3cret dbname=words")
-    'host=one password=*** dbname=words'
-    >>> without_secrets(r"host=one password='s3 cr\'et' dbname=words")
-    'host=one password=*** dbname=words'
-    >>> without_secrets("me:s3?cret@one/words")
-    ''
     """
     scheme, mark, rest = text.partition("://")
     if not mark:

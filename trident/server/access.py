@@ -16,17 +16,6 @@ class Access:
 
     With any token a call needs one. ``"*"`` is everybody; a function that `allow` doesn't name is
     refused to everyone, and without `allow` every user may call every function.
-
-    Examples
-    --------
-    >>> access = Access({"ann": "s3cret"}, {"words": ["ann"], "health": ["*"]})
-    >>> access.check("words", "s3cret"), access.check("health", None)
-    (None, None)
-    >>> access.check("words", None)
-    Traceback (most recent call last):
-    ...
-    trident.drpc.errors.DRPCAccessError: 'words' needs a token that this server knows.
-    Pass token=.
     """
 
     def __init__(

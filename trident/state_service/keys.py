@@ -81,17 +81,6 @@ def fitting(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[
 
     Where `fields` aren't known every key fits. Raises MalformedRequestError for a key with other
     fields, which can't be in the state.
-
-    Examples
-    --------
-    >>> fitting("sums", Fields(word=str, price=float), [("cat", 5), ("dog", 2.5)])
-    [('cat', 5.0), ('dog', 2.5)]
-    >>> fitting("ages", Fields(age=int), [("5",)])
-    Traceback (most recent call last):
-    ...
-    trident.drpc.errors.MalformedRequestError: the request can't be read: the keys of 'ages' have
-    the fields: age long; found str '5' for age. A key that is no single text is written as JSON:
-    [5], or ["cat",5].
     """
     if fields is None or not keys:
         return keys
