@@ -24,25 +24,17 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class URLOptions:
-    """What the options of a URL say, converted.
-
-    Parameters
-    ----------
-    kind : StateType
-        How the state keeps its values; opaque unless ``kind`` says otherwise.
-    prefix : str or None
-        None where it wasn't given, and the state's name is to be taken; empty for bare keys.
-    state : dict
-        Parameters of :class:`~trident.states.maps.factory.MapStateFactory` that were given:
-        `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`, `hosted`.
-    own : dict
-        The scheme's own options that were given.
-    """
+    """What the options of a URL say, converted."""
 
     kind: StateType
+    """How the state keeps its values; opaque unless ``kind`` says otherwise."""
     prefix: str | None
+    """None where it wasn't given, and the state's name is to be taken; empty for bare keys."""
     state: dict[str, Any]
+    """Parameters of :class:`~trident.states.maps.factory.MapStateFactory` that were given:
+    `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`, `hosted`."""
     own: dict[str, Any]
+    """The scheme's own options that were given."""
 
 
 def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:

@@ -24,34 +24,23 @@ from trident.states.values import StateType, Token
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a log says of one of its states; immutable.
-
-    Parameters
-    ----------
-    listed : Token or None
-        The last committed attempt that had begun the state; None where none has.
-    adopted : frozenset of str
-        Further log ids whose state this log has taken over.
-    accepted : bool
-        Whether `listed` is what the store held when the loss of all that came after was accepted.
-    kind : StateType or None
-        How the state keeps its values; None where it doesn't say.
-    swept : int
-        The last batch that the log has ever forgotten to have tried again. Where a loss was
-        accepted it may remember it anew, and the records of other states lack it.
-    base : int
-        The last batch before the log's first.
-    begun : frozenset of Token
-        What `listed` is of all states of the log, those of older names too.
-    """
+    """What a log says of one of its states; immutable."""
 
     listed: Token | None = None
+    """The last committed attempt that had begun the state; None where none has."""
     adopted: frozenset[str] = frozenset()
+    """Further log ids whose state this log has taken over."""
     accepted: bool = False
+    """Whether `listed` is what the store held when the loss of all that came after was accepted."""
     kind: StateType | None = None
+    """How the state keeps its values; None where it doesn't say."""
     swept: int = 0
+    """The last batch that the log has ever forgotten to have tried again. Where a loss was accepted
+    it may remember it anew, and the records of other states lack it."""
     base: int = 0
+    """The last batch before the log's first."""
     begun: frozenset[Token] = frozenset()
+    """What `listed` is of all states of the log, those of older names too."""
 
     def listed_of(self, found: ControlRecord | None) -> Token | None:
         """What is listed of the state of a record: of a renamed one under its older name."""

@@ -12,22 +12,15 @@ _ANY_ATTEMPT = _ANY_BATCH = 2**63
 
 
 class Cut(NamedTuple):
-    """A moment to read a state at: right after a committed batch.
-
-    Parameters
-    ----------
-    committed : int
-        The batch; everything up to it shows.
-    horizon : Token
-        The last attempt that may have begun meanwhile. An entry of a later one means that the cut
-        is too old to be read at.
-    retried : mapping of int to int
-        The committed attempts that were not 0.
-    """
+    """A moment to read a state at: right after a committed batch."""
 
     committed: int
+    """The batch; everything up to it shows."""
     horizon: Token
+    """The last attempt that may have begun meanwhile. An entry of a later one means that the cut is
+    too old to be read at."""
     retried: Mapping[int, int]
+    """The committed attempts that were not 0."""
 
     @staticmethod
     def before(record: ControlRecord) -> Cut:

@@ -35,26 +35,19 @@ class Table(ABC):
 
     Keys are encoded; a write has no key twice. The entries of the uppermost table are value
     objects, or columns of them; below the serializer they are bytes.
-
-    Attributes
-    ----------
-    where : str
-        How errors name the store.
-    refuses : bool
-        Whether :meth:`write` may refuse single entries, which are then to be read and computed
-        again.
-    removes, adds : bool
-        Whether there is :meth:`remove`, and :meth:`add`.
-    lists, has_pages : bool
-        Whether there is :meth:`entries`, and :meth:`pages`.
     """
 
     where: str
+    """How errors name the store."""
     refuses: bool = False
+    """Whether :meth:`write` may refuse single entries, which are then to be read and computed
+    again."""
     removes: bool = False
     adds: bool = False
+    """Whether there is :meth:`remove`, and :meth:`add`."""
     lists: bool = False
     has_pages: bool = False
+    """Whether there is :meth:`entries`, and :meth:`pages`."""
 
     @abstractmethod
     def begin(self, record: ControlRecord) -> None:

@@ -11,40 +11,29 @@ from trident.chaos.reader import Findings
 
 @dataclass
 class Tally:
-    """What happened, and what was found.
-
-    Attributes
-    ----------
-    rounds, episodes : int
-        How many lives of drivers there were, and how many times the record was counted.
-    kills : Counter of str
-        How many drivers were killed, by the last point that a batch had passed; with Spark also
-        ``"JVM"`` and ``"Python worker"``. Those of take-overs are not among them.
-    overtaken : int
-        How many drivers were stopped, and continued when another one had taken over.
-    killed_in_take_overs : Counter of str
-        How many of these, and of those that took over, were killed at last, by point.
-    refused : int
-        How many drivers ended because another one had gone on with their batches.
-    store : Counter of str
-        What happened to the store: ``"restarted"``, ``"paused"``, ``"failed over"``.
-    errors : list of str
-        What drivers ended with that they should not end with.
-    """
+    """What happened, and what was found."""
 
     rounds: int = 0
     episodes: int = 0
+    """How many lives of drivers there were, and how many times the record was counted."""
     kills: Counter[str] = field(default_factory=Counter)
+    """How many drivers were killed, by the last point that a batch had passed; with Spark also
+    ``"JVM"`` and ``"Python worker"``. Those of take-overs are not among them."""
     overtaken: int = 0
+    """How many drivers were stopped, and continued when another one had taken over."""
     killed_in_take_overs: Counter[str] = field(default_factory=Counter)
+    """How many of these, and of those that took over, were killed at last, by point."""
     refused: int = 0
+    """How many drivers ended because another one had gone on with their batches."""
     store: Counter[str] = field(default_factory=Counter)
+    """What happened to the store: ``"restarted"``, ``"paused"``, ``"failed over"``."""
     reads: int = 0
     torn: int = 0
     lost: int = 0
     duplicated: int = 0
     differing: int = 0
     errors: list[str] = field(default_factory=list)
+    """What drivers ended with that they should not end with."""
     examples: list[str] = field(default_factory=list)
 
     def add(self, found: Findings, what: str) -> None:

@@ -26,78 +26,53 @@ ACTIVE = "/active"
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """The whole state of a group's log at one moment; immutable, picklable.
-
-    Parameters
-    ----------
-    number : int
-        Its place in the log, consecutive from 1.
-    writer : str
-        The run that wrote it.
-    log_id : str
-        The log's id, made once.
-    begun : Token
-        The attempt that `writer` may run: reserved by a commit, or begun after a failure.
-    committed : int
-        The last committed txid.
-    base : int
-        The txid before the log's first.
-    clock : str
-        ``"spout"`` or ``"dataframe"``: what makes the batches.
-    query_id : str or None
-        Spark's id of the streaming query; None for spouts and before the first commit.
-    streams : mapping of str to str
-        The schema of each stream, by its id.
-    reads : mapping of str to str
-        The paths that each stream of files reads, by its id; missing in older entries.
-    states : mapping of str to Token
-        For each state the last committed attempt that had begun it.
-    kinds : mapping of str to str
-        The kind of each state that has one.
-    topology : mapping
-        What else has to stay as it is, as `trident.batch.changes` has it; empty in older entries.
-    accepted : mapping of str to Token or None
-        For each state whose loss of writes was accepted, the attempt that it held then (None: no
-        record). A state is here, and not in `states`, until the next batch that updates it commits.
-    metadata : mapping of str to object
-        What each stream's spout said with the last commit.
-    planned : mapping of str to object, or None
-        What the batch under way will hold, for transactional spouts; and, where a step asks for
-        it, its time, under `MOMENT`, and their partitions, under `ACTIVE`.
-    retried : mapping of int to int
-        The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
-    swept : int
-        The last txid that has ever been forgotten: a record may lack it, though `retried` has it
-        again. 0 in older entries.
-    digest : str or None
-        A digest of what the last committed batch covers, by the source.
-    adopted : tuple of str
-        The log ids whose state this log has taken over.
-    successor : tuple of str and str, or None
-        The log id and the place of the log that has taken over this one's state.
-    """
+    """The whole state of a group's log at one moment; immutable, picklable."""
 
     number: int
+    """Its place in the log, consecutive from 1."""
     writer: str
+    """The run that wrote it."""
     log_id: str
+    """The log's id, made once."""
     begun: Token
+    """The attempt that `writer` may run: reserved by a commit, or begun after a failure."""
     committed: int
+    """The last committed txid."""
     base: int = 0
+    """The txid before the log's first."""
     clock: str = "spout"
+    """``"spout"`` or ``"dataframe"``: what makes the batches."""
     query_id: str | None = None
+    """Spark's id of the streaming query; None for spouts and before the first commit."""
     streams: Mapping[str, str] = field(default_factory=dict)
+    """The schema of each stream, by its id."""
     reads: Mapping[str, str] = field(default_factory=dict)
+    """The paths that each stream of files reads, by its id; missing in older entries."""
     states: Mapping[str, Token] = field(default_factory=dict)
+    """For each state the last committed attempt that had begun it."""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """The kind of each state that has one."""
     topology: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What else has to stay as it is, as `trident.batch.changes` has it; empty in older entries."""
     accepted: Mapping[str, Token | None] = field(default_factory=dict)
+    """For each state whose loss of writes was accepted, the attempt that it held then (None: no
+    record). A state is here, and not in `states`, until the next batch that updates it commits."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What each stream's spout said with the last commit."""
     planned: Mapping[str, Any] | None = None
+    """What the batch under way will hold, for transactional spouts; and, where a step asks for it,
+    its time, under `MOMENT`, and their partitions, under `ACTIVE`."""
     retried: Mapping[int, int] = field(default_factory=dict)
+    """The txids whose committed attempt was not 0, and that attempt; -1 where none counts."""
     swept: int = 0
+    """The last txid that has ever been forgotten: a record may lack it, though `retried` has it
+    again. 0 in older entries."""
     digest: str | None = None
+    """A digest of what the last committed batch covers, by the source."""
     adopted: tuple[str, ...] = ()
+    """The log ids whose state this log has taken over."""
     successor: tuple[str, str] | None = None
+    """The log id and the place of the log that has taken over this one's state."""
 
     @property
     def reserved(self) -> ControlRecord:
