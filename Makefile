@@ -44,7 +44,7 @@ quick: $(STAMP) ## run the tests that need neither a server nor Java, in less th
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
 
-sparks: $(STAMP) java ## run a chosen set of tests on Spark 3.5 and 4.0, each in an environment of its own
+sparks: $(STAMP) servers java ## run a chosen set of tests on Spark 3.5 and 4.0, each in an environment of its own
 	@setup/sparks $(ENV)/sparks $(PYTHON_IN_ENV)
 
 chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAOS="--state redis: --spark": see docs/reliability.md)
