@@ -19,6 +19,7 @@ from trident.batch.events import GroupEnded, GroupStarted
 from trident.errors import FailedException
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
 from trident.operation_error import OperationError
+from trident.spark.versions import progress_of
 from trident.states.errors import OtherLogError, StateUnavailableError
 from trident.testing import fail_at, hold_at
 
@@ -70,6 +71,14 @@ def test_the_handle_looks_like_a_streaming_query(lines: Lines, trigger: Any) -> 
     [group] = run.figures()["groups"]
     assert (group["batches"], group["tuples"], group["keys_written"]) == (3, 3, 4)
     assert [type(told[0]), type(told[-1])] == [GroupStarted, GroupEnded]
+
+
+def test_what_spark_tells_of_offsets_is_what_they_are(lines: Lines) -> None:
+    lines.write("a")
+    query = lines.stream().writeStream.format("noop").trigger(availableNow=True).start()
+    query.awaitTermination(PATIENCE)
+    [source] = progress_of(query)["sources"]
+    assert source["endOffset"] == {"logOffset": 0}
 
 
 def test_stopping_lets_the_batch_under_way_finish(lines: Lines) -> None:

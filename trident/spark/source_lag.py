@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,13 +15,13 @@ def lag_of(progress: Any) -> Lag | None:
     transactions hold back is not known here. A folder's says how many files wait, and nobody knows
     how many tuples are in them.
 
-    `progress` is Spark's ``lastProgress``, or a mapping like it.
+    `progress` is as Spark tells it.
 
     Examples
     --------
     >>> kafka = {"description": "KafkaV2[Subscribe[lines]]",
-    ...          "endOffset": '{"lines": {"0": 10, "1": 5}}',
-    ...          "latestOffset": '{"lines": {"0": 12, "1": 5}}'}
+    ...          "endOffset": {"lines": {"0": 10, "1": 5}},
+    ...          "latestOffset": {"lines": {"0": 12, "1": 5}}}
     >>> lag_of({"sources": [kafka]})
     Lag(tuples=2, detail='KafkaV2[Subscribe[lines]]: 2', held_back=None)
     >>> files = {"description": "FileStreamSource[file:/lines]",
@@ -56,12 +55,12 @@ def _records(source: Any) -> int | None:
     return sum(max(0, offset - end.get(place, 0)) for place, offset in latest.items())
 
 
-def _offsets(text: str | None) -> Mapping[tuple[str, str], int] | None:
+def _offsets(told: Any) -> Mapping[tuple[str, str], int] | None:
     """Offsets by topic and partition; None where a source counts in another way."""
     try:
         return {
             (topic, partition): int(offset)
-            for topic, partitions in json.loads(text or "").items()
+            for topic, partitions in told.items()
             for partition, offset in partitions.items()
         }
     except (AttributeError, TypeError, ValueError):

@@ -33,6 +33,7 @@ from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
 from trident.spark.stream_union import apart, as_one
+from trident.spark.versions import progress_of
 from trident.states.control import ControlRecord
 
 _COMMIT_PATIENCE = 5.0
@@ -143,7 +144,7 @@ class StreamingRun(GroupRun):
         """How many tuples Spark's last batch held, kept with its progress; None before it knows."""
         if self._query is None or not self.isActive:  # once it has ended all is known
             return None
-        told = self._query.lastProgress
+        told = progress_of(self._query)
         if told is None:
             return None
         self._lag = lag_of(told)

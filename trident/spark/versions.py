@@ -5,6 +5,7 @@ No other module asks which version there is. Where PySpark has the newest way, t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -120,6 +121,12 @@ def cancel_jobs(context: SparkContext, group: str) -> None:
         jobs.cancelJobGroupAndFutureJobs(group)
     else:
         jobs.cancelJobGroup(group)
+
+
+def progress_of(query: Any) -> Any:
+    """What Spark tells of a query's last batch: until 4.1 PySpark makes no JSON of its offsets."""
+    told = query._jsq.lastProgress()
+    return None if told is None else json.loads(told.json())
 
 
 def planned_in(session: SparkSession, frame: DataFrame) -> DataFrame:
