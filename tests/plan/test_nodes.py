@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from inspect import isabstract
 from typing import Any
@@ -105,7 +105,6 @@ def test_a_step_that_takes_what_is_not_there_is_refused(kind: Any, field: str) -
         with_step(kind)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Joined(Node):
     """Has several parents, of which an engine must not take the first alone."""
 

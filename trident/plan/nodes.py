@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import CallableColumn, Native
@@ -91,9 +91,12 @@ PASSES_ON = _of_each_tuple(Fields(), Fields(), None)
 """The facts of a step that runs nothing and makes no values."""
 
 
+@dataclass_transform(
+    eq_default=False, frozen_default=True, kw_only_default=True, field_specifiers=(field,)
+)
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Node(ABC):
-    """One step.
+    """One step; every class of them is a frozen dataclass.
 
     Its id is its place in the order of creation; its origin the user's line that declared it.
     """
@@ -103,6 +106,9 @@ class Node(ABC):
 
     id: int
     origin: CallSite
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False, kw_only=True, repr=False)(cls)
 
     def __post_init__(self) -> None:
         self.check()
@@ -184,7 +190,6 @@ class Node(ABC):
         return f"<{type(self).__name__} {self.id} {self.fields!r} at {self.origin}>"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StepNode(Node):
     """A step with one parent; by itself it passes the fields on."""
 
@@ -212,7 +217,6 @@ class StateDeclaration:
     required_partitions: int | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BeginningNode(Node):
     """Where a stream begins: nothing comes before, and all of its fields are made here."""
 
@@ -227,7 +231,6 @@ class BeginningNode(Node):
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SourceNode(BeginningNode):
     """A stream's beginning: a streaming DataFrame or a spout.
 
@@ -258,7 +261,6 @@ class SourceNode(BeginningNode):
         return f"{self.kind} stream of {self.fields}"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DRPCNode(BeginningNode):
     """The beginning of a query: one tuple ``args``, a string."""
 
@@ -275,7 +277,6 @@ class DRPCNode(BeginningNode):
         return f'newDRPCStream("{self.function}"{engine})'
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StaticStreamNode(BeginningNode):
     """The rows of a batch DataFrame, for queries that Spark answers."""
 
@@ -300,7 +301,6 @@ class StaticStreamNode(BeginningNode):
         return f"static stream of {self.fields}"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AppendingNode(StepNode):
     """Appends fields; `inputs` are those that it reads, None where that is unknown."""
 
@@ -312,7 +312,6 @@ class AppendingNode(StepNode):
         check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EachNode(AppendingNode):
     """Appends what a function makes of the input fields."""
 
@@ -336,7 +335,6 @@ class EachNode(AppendingNode):
         return _call("each", self.inputs, operation, self.outputs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FilterNode(StepNode):
     """Keeps some tuples."""
 
@@ -355,7 +353,6 @@ class FilterNode(StepNode):
         return _call(self.origin.call, self.inputs, operation_name(self.filter))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ReplacingNode(StepNode):
     """Replaces each tuple by others; the function sees all fields.
 
@@ -383,7 +380,6 @@ class ReplacingNode(StepNode):
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MapNode(ReplacingNode):
     """Replaces each tuple by one."""
 
@@ -394,7 +390,6 @@ class MapNode(ReplacingNode):
         return _call("map", operation_name(self.function), self.outputs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FlatMapNode(ReplacingNode):
     """Replaces each tuple by any number, or a record batch by another."""
 
@@ -405,7 +400,6 @@ class FlatMapNode(ReplacingNode):
         return _call("flatMap", operation_name(self.function), self.outputs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PeekNode(StepNode):
     """Shows each tuple, with all its fields, to a consumer."""
 
@@ -420,7 +414,6 @@ class PeekNode(StepNode):
         return _call("peek", operation_name(self.consumer))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ProjectNode(StepNode):
     """Keeps the named fields only, in that order."""
 
@@ -440,7 +433,6 @@ class ProjectNode(StepNode):
         return f"project({self.keep})"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NativeNode(AppendingNode):
     """A Spark expression: appends fields, or without outputs keeps the tuples where it is true."""
 
@@ -463,7 +455,6 @@ class NativeNode(AppendingNode):
         return _call(self.origin.call, self.inputs, self.expression.label, self.outputs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
     """Moves tuples between partitions and changes none.
 
@@ -498,7 +489,6 @@ class PartitionNode(StepNode):
         return f"{self.how}({self.by or ''})"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AggregatingNode(StepNode):
     """Aggregates tuples, those of each group by themselves if there are groups."""
 
@@ -537,7 +527,6 @@ class AggregatingNode(StepNode):
         return f"groupBy({self.group}).{call}" if self.group else call
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionAggregateNode(AggregatingNode):
     """Aggregates within each partition."""
 
@@ -546,7 +535,6 @@ class PartitionAggregateNode(AggregatingNode):
         return self._call_text("partitionAggregate")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AggregateNode(AggregatingNode):
     """Aggregates a whole batch; the exchange is part of the step."""
 
@@ -557,7 +545,6 @@ class AggregateNode(AggregatingNode):
         return self._call_text("aggregate")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StateUpdateNode(StepNode):
     """Writes the batch to a state; its output is the new values."""
 
@@ -610,7 +597,6 @@ class StateUpdateNode(StepNode):
         return f"persist({name}, {type(self.updater).__name__})"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NewValuesNode(StepNode):
     """The new values of a state update, as a stream."""
 
@@ -623,7 +609,6 @@ class NewValuesNode(StepNode):
         return f'newValuesStream("{self.parent.state.name}")'
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StaticStateNode(Node):
     """A state that this topology only reads."""
 
@@ -649,7 +634,6 @@ StateNode = StateUpdateNode | StaticStateNode
 """What declares a state."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StateQueryNode(AppendingNode):
     """Appends what a query finds in a state for the input fields."""
 
@@ -677,7 +661,6 @@ class StateQueryNode(AppendingNode):
         return _call("stateQuery", name, self.inputs, operation_name(self.function), self.outputs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MergeNode(Node):
     """All tuples of several streams; fields by position, named as in the first or as given."""
 
@@ -720,7 +703,6 @@ class MergeNode(Node):
         return [theirs[self.fields.index(name)] for name in wanted]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class JoinNode(Node):
     """The tuples of several streams that have equal keys, put together.
 
@@ -804,7 +786,6 @@ class JoinNode(Node):
         return (*self.keys[position], *(name for place, name in sources if place == position))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HintNode(StepNode):
     """Sets the number of partitions from the last exchange to here.
 
@@ -823,7 +804,6 @@ class HintNode(StepNode):
         return f"parallelismHint({self.parallelism})"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NameNode(StepNode):
     """A label for the steps up to here, in plans and progress."""
 
