@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from trident.backends.memory import MemoryMap
 from trident.drpc.answer_json import answer_json
 from trident.drpc.errors import (
     DRPCError,
@@ -14,12 +15,22 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     StateNotThereError,
 )
-from trident.drpc.quick import never_waits
 from trident.drpc.state_sets import StateSets, Views
 from trident.errors import FailedException, OperationError
 from trident.job.compile import Local, compile_job
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
+from trident.operations.builtin import (
+    Count,
+    Equals,
+    FilterNull,
+    MapGet,
+    Max,
+    Min,
+    SnapshotGet,
+    Split,
+    Sum,
+)
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.errors import NoStateError, UnavailableError
 from trident.tuples.block import Block
@@ -36,7 +47,7 @@ class Query:
         self._program = Program(compile_job(query, Local()), conf)
         self._states = StateSets(plan, query, conf)
         self.reads = bool(self._states)
-        self.never_waits = never_waits(query)
+        self.never_waits = _never_waits(query)
         self._numbers = count(1)
 
     def prepare(self) -> None:
@@ -117,3 +128,18 @@ def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError
     if isinstance(error, FailedException):
         return DRPCExecutionError(function, args, cause)
     return DRPCInternalError(function, args, cause)
+
+
+_NEVER_WAIT = {Count, Equals, FilterNull, MapGet, Max, Min, SnapshotGet, Split, Sum}
+"""Operations that call nothing of a user's, and take a time that follows from their tuples. A class
+derived from one of them may do anything."""
+
+
+def _never_waits(query: DRPCQuery) -> bool:
+    """Whether all states of a query are in this process's memory, and all its operations are the
+    library's own, so that no step of it can wait for anything.
+    """
+    operations = [node.facts.operation for node in query.nodes]
+    return all(each is None or type(each) in _NEVER_WAIT for each in operations) and all(
+        state.state.factory.map_type is MemoryMap for state in query.states
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
+from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,7 +19,6 @@ from trident.server.application import listed, param, route, seconds_of, token_o
 from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.responses import response, utf8
-from trident.server.routes.openapi import openapi
 from trident.state_service.errors import StateLeftOutError, UnknownStateError
 from trident.state_service.requests import READS, Form, Read, StateRequest, named_states
 from trident.state_service.served_states import ServedState
@@ -27,6 +27,8 @@ from trident.wire.errors import tell
 
 STATES = "/api/v1/state"
 BATCH = ":batchGet"
+_FILE = files(__package__).joinpath("openapi.json")
+"""What can be asked, as OpenAPI describes it."""
 _REVALIDATED = ("Cache-Control", "no-cache")
 
 
@@ -42,7 +44,7 @@ def state_routes(
 
     async def described(request: Request) -> Response:
         routes.admit_to_any(token_of(request))
-        return _fresh(request, orjson.dumps(openapi(listed(served))))
+        return _fresh(request, orjson.dumps(_openapi(listed(served))))
 
     return [
         route(STATES, routes.list_states),
@@ -194,3 +196,19 @@ def _read(request: Request) -> Read:
             raise MalformedRequestError(f"the query {name}={value!r:.100}; there is {allowed}")
         read = "latest" if value == "latest" else "committed"
     return read
+
+
+def _openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
+    """The description, by OpenAPI 3.1, of those of the URLs that are answered.
+
+    Examples
+    --------
+    >>> list(_openapi([("GET", "/drpc/{function}"), ("GET", "/healthz")])["paths"])
+    ['/drpc/{function}', '/healthz']
+    """
+    described: dict[str, Any] = orjson.loads(_FILE.read_bytes())
+    answered = {
+        path: {name: each for name, each in methods.items() if (name.upper(), path) in routes}
+        for path, methods in described["paths"].items()
+    }
+    return {**described, "paths": {path: each for path, each in answered.items() if each}}
