@@ -49,4 +49,7 @@ def from_url(url: StateURL) -> ObjectCheckpoint:
         advice = "Add one, as /trident/words, another for each topology."
         raise StateURLError(what, url.path or "/", (), advice)
     options = url.read_own(timeout=float, endpoint=str, **_OWN[url.scheme])
+    if "@" in options.get("endpoint", ""):
+        what = f"{url.scheme}: option endpoint can't have a login"
+        raise StateURLError(what, "", (), "Give it by the options that are for it.")
     return ObjectCheckpoint(url.scheme, url.hosts[0][0], "/".join(names), **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,8 +16,11 @@ from trident.states.errors import MissingDriverError, StateUnavailableError
 from trident.states.secrets import is_secret
 
 _CLASSES = {"s3": "S3Store", "az": "AzureStore", "gs": "GCSStore"}
-_ENDPOINTS = {"gs": "base_url"}
-_PLACES = ("endpoint", "account_name")
+_ABSENT = None, "create"
+"""What is known of an object that isn't there, and on which condition it is put."""
+
+_STRANGE = {"e_tag": '"0"', "version": "1"}
+"""A tag that no object has."""
 
 _processes: set[int] = set()
 """Those that have used the driver: this one, and those it was forked from."""
@@ -56,7 +58,8 @@ class ObjectCheckpoint(CheckpointStore):
         if not 0 < timeout < 1e6:
             raise ValueError("timeout is above 0 seconds, and a million at most")
         self._root = f"{scheme}://{bucket}/{quote(path)}"
-        self._at = "".join(f" at {settings[name]}" for name in _PLACES if name in settings)
+        places = (settings.get(name) for name in ("endpoint", "account_name"))
+        self._at = "".join(f" at {place}" for place in places if place)
         self.where = self._root + self._at
         self._place = scheme, bucket, path
         self._settings = settings
@@ -64,12 +67,11 @@ class ObjectCheckpoint(CheckpointStore):
         self._known: dict[str, tuple[bytes, Any]] = {}
 
     def probe(self) -> str | None:
-        """Try both conditions, on an object of its own, which stays there."""
-        token = f"written to try the store: {secrets.token_hex(8)}"
-        stale = self._put("probe", f"{token}, 1".encode(), "overwrite")
-        self._put("probe", f"{token}, 2".encode(), "overwrite")
-        for mode, wrong in (("create", "that must not be there"), (stale, "that has another tag")):
-            if self._put("probe", f"{token}, 3".encode(), mode) is not None:
+        """Try both conditions on an object of its own, put but once: Google allows one a second."""
+        self._put("probe", b"written at each start, to try the store", "overwrite")
+        tried = {"that must not be there": "create", "that has another tag": _STRANGE}
+        for wrong, mode in tried.items():
+            if self._put("probe", b"the store ignores conditions", mode) is not None:
                 return f"it has replaced an object on condition {wrong}: it ignores conditions"
         return None
 
@@ -93,12 +95,11 @@ class ObjectCheckpoint(CheckpointStore):
         return data
 
     def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
-        known = self._known.get(name, (None, "create"))
-        if known[0] != expected:
-            if (found := self.read(name)) != expected:
-                return found == new
-            known = self._known.get(name, (None, "create"))
-        if (tag := self._put(_path(name), new, known[1])) is not None:
+        known = self._known.get(name, _ABSENT)[0]
+        if known != expected and (found := self.read(name)) != expected:
+            return found == new
+        _, mode = self._known.get(name, _ABSENT)
+        if (tag := self._put(_path(name), new, mode)) is not None:
             self._known[name] = new, tag
             return True
         if (found := self.read(name)) == expected:
@@ -141,22 +142,15 @@ class ObjectCheckpoint(CheckpointStore):
     @cached_property
     def _store(self) -> Any:
         scheme, bucket, path = self._place
-        settings = {
-            _ENDPOINTS.get(scheme, name) if name == "endpoint" else name: value
-            for name, value in self._settings.items()
-        }
+        config = dict(self._settings)
+        if scheme == "gs" and "endpoint" in config:
+            config["base_url"] = config.pop("endpoint")
+        waits = dict.fromkeys(("timeout", "connect_timeout"), self._timeout)
+        options = {**waits, "allow_http": True}  # as the endpoint says
         # A run tries again itself, and has to know when a request has failed.
-        return getattr(_driver().store, _CLASSES[scheme])(
-            bucket,
-            prefix=path,
-            config=settings,
-            client_options={
-                "timeout": self._timeout,
-                "connect_timeout": self._timeout,
-                "allow_http": True,  # the endpoint says it
-            },
-            retry_config={"max_retries": 0},
-        )
+        once = {"max_retries": 0}
+        made = getattr(_driver().store, _CLASSES[scheme])
+        return made(bucket, prefix=path, config=config, client_options=options, retry_config=once)
 
 
 def _path(name: str) -> str:
@@ -176,7 +170,6 @@ def _driver() -> Any:
         import obstore.exceptions
         import obstore.store
     except ImportError as error:
-        raise MissingDriverError(
-            "a checkpoint in an object store", "objectstore", str(error)
-        ) from None
+        what = "a checkpoint in an object store"
+        raise MissingDriverError(what, "objectstore", str(error)) from None
     return obstore

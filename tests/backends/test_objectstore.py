@@ -60,6 +60,7 @@ def test_of_racing_creates_exactly_one_wins(server: str, request: pytest.Fixture
         each.start()
     for each in racing:
         each.join()
+    assert stores[0].probe() is None
     assert [number for number, _ in sorted(won)] == [*range(50)]
     assert all(stores[0].read(str(number)) == b"by %d" % racer for number, racer in won)
 
@@ -175,6 +176,7 @@ def test_the_driver_that_is_missing_comes_with_an_extra(monkeypatch: pytest.Monk
         ("az://b/a/../c", "a path names the checkpoint"),
         ("s3://b/words?acces_key_id=s3cr3t", "Did you mean 'access_key_id'"),
         ("az://b/words?region=here", "unknown option 'region'"),
+        ("s3://b/words?endpoint=http://me:s3cr3t%40h", "option endpoint can't have a login"),
         ("s3://b/words?timeout=0", "timeout is above 0 seconds"),
     ],
 )

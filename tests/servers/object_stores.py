@@ -87,7 +87,7 @@ class StandIn(ThreadingHTTPServer):
         self.ignored = ignored
         self.conflicts = 0
         self.objects: dict[str, tuple[bytes, int]] = {}
-        self.generations = count(1)
+        self.generations = count(1000)
         self.lock = threading.Lock()
 
     def url(self, scheme: str) -> str:
