@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
-from tests import pairs
+from tests import pairs, scheduling
 from tests.servers import spark_kafka
 from tests.servers.object_stores import AzuriteServer, MotoServer, StandIn
 from tests.servers.postgres import PgBouncer
@@ -162,30 +160,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left := pairs.left_out(items):
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=[*left])
-    _begin_with_the_longest(items)
+    scheduling.begin_with_the_longest(items)
     # A full collection of garbage would look through ten thousand tests each time.
     gc.collect()
     gc.freeze()
 
 
-def _begin_with_the_longest(items: list[pytest.Item]) -> None:
-    """Order files so that no process is left alone with a long one at the end.
-
-    Long are those with a test that is marked to take long, and then those with many tests, of which
-    one on Spark counts as fifty: it takes about a second. Every fifth file is one of faults, as
-    long as there are some: they wait for time-outs and restarts, while the others compute.
-    """
-    tests = Counter[Path]()
-    for item in items:
-        tests[item.path] += 50 if "spark" in item.keywords else 1
-    marked = {item.path for item in items if {"slow", "timeout"} & {*item.keywords}}
-    order = sorted(tests, key=lambda path: (path not in marked, -tests[path]))
-    waiting = [path for path in order if _FAULTS.search(f"{path}")]
-    order = [path for path in order if path not in waiting]
-    for place, path in enumerate(waiting):
-        order.insert(2 + 5 * place, path)
-    places = {path: place for place, path in enumerate(order)}
-    items.sort(key=lambda item: places[item.path])
-
-
-_FAULTS = re.compile("/faults/|_faults|_outages|_sentinel|_takeover")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of a file in one process, and those of HBase."""
+    if config.getoption("dist") == "loadfile":
+        return scheduling.FilesAndHBase(config, log)
+    return None

@@ -33,7 +33,7 @@ def test_a_store_that_is_fit_is_no_problem(
     assert not (tmp_path / "counts.db").exists()
 
 
-def test_every_store_can_be_looked_at(
+def test_every_store_from_redis_to_hbase_can_be_looked_at(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stores = ("redis_cluster", "memcached_server", "postgres_server", "hbase_server")
