@@ -80,5 +80,11 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
 
 
 def schemes() -> list[str]:
-    """Return the schemes that the URL of a state may have, those of other packages too."""
+    """Return the schemes that the URL of a state may have, those of other packages too.
+
+    Examples
+    --------
+    >>> {"redis", "sqlite"} <= {*schemes()}
+    True
+    """
     return _SCHEMES.names

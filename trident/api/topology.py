@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
 from trident.api.start_checks import check_start, tell_unused, warn
 from trident.api.stream import GroupedStream, Stream, TridentState, check_not_updated
@@ -454,14 +455,20 @@ class TridentTopology(Published):
         """What has been declared so far, immutable."""
         return self._builder.plan()
 
-    def explain(self) -> str:
+    def explain(self, spark: Any = None) -> str:
         """The plan as text: a line a step, the stages and exchanges of the jobs that run it, the
         states, guarantees and why, where each state is kept, and what a batch asks of its store.
 
         A group of spouts has a job in this process and, with a session, another one on Spark; the
-        one on Spark is listed. What ``start`` would refuse is listed with the reason.
+        one on Spark is listed. What ``start`` would refuse is listed with the reason. Given a
+        session, the first line says which Spark that is, and what follows from it.
         """
-        return explain(self.plan())
+        shown = explain(self.plan())
+        if spark is None:
+            return shown
+        from trident.spark.access import described  # pyspark is optional
+
+        return f"{described(spark)}\n{shown}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values: groups, queries, nodes and states.
@@ -529,6 +536,7 @@ class TridentTopology(Published):
         engine: EngineChoice = "auto",
         max_pending: int = 1,
         spark_checkpoint: str | os.PathLike[str] | None = None,
+        hosted: Literal["driver"] | None = None,
         **mistyped: Never,
     ) -> Run:
         """Run the topology.
@@ -587,6 +595,9 @@ class TridentTopology(Published):
             checkpoint and of staged batches. Its URL on a file system that Spark knows, such as
             ``"s3a://bucket/words"``; or a path that is mounted on each machine where the driver may
             run.
+        hosted : str, optional
+            ``"driver"``: this process updates and asks all states, whatever each says. For clusters
+            whose tasks do not reach the stores, as serverless ones.
 
         Returns
         -------
@@ -627,8 +638,9 @@ class TridentTopology(Published):
             engine=engine,
             max_pending=max_pending,
             spark_checkpoint=spark_checkpoint,
+            hosted=hosted,
         )
-        plan = self.plan()
+        plan = replace(self.plan(), hosted=hosted)
         with Briefly():
             check_start(plan, options)
             from trident.api.start import start  # what declares a topology needs no engine

@@ -36,6 +36,7 @@ class StartOptions:
     engine: EngineChoice = "auto"
     max_pending: int = 1
     spark_checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)
+    hosted: Literal["driver"] | None = None
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.spark_checkpoint, self.adopt)
@@ -55,6 +56,9 @@ class StartOptions:
             raise PlanError(what, repr(self.max_pending))
         if self.engine not in get_args(EngineChoice):
             raise PlanError("start: unknown engine", str(self.engine), get_args(EngineChoice))
+        if self.hosted not in (None, "driver"):
+            advice = "Leave it out for what each state says."
+            raise PlanError("start: hosted= is", str(self.hosted), ["driver"], advice)
 
 
 def _check_checkpoint(checkpoint: Any, spark_checkpoint: Any, adopt: Any) -> None:

@@ -20,7 +20,13 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Record:
-    """So many words, made of a seed; pickles."""
+    """So many words, made of a seed; pickles.
+
+    Examples
+    --------
+    >>> Record("7", 5, different=3).words
+    ('w2', 'w2', 'w2', 'w0', 'w1')
+    """
 
     seed: str
     length: int

@@ -39,7 +39,13 @@ class Extra:
 
 
 def extras() -> list[Extra]:
-    """Return the extras, each with what is installed of it."""
+    """Return the extras, each with what is installed of it.
+
+    Examples
+    --------
+    >>> [each.name for each in extras()][:2]
+    ['spark', 'redis']
+    """
     found: dict[str, dict[str, str | None]] = {}
     try:
         wanted = requires(PACKAGE) or []

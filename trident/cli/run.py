@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
     beside = "beside a checkpoint by URL"
     parser.add_argument("--spark-checkpoint", metavar="folder or URL", help=beside)
+    parser.add_argument("--hosted", choices=["driver"], help="which process updates all states")
     adopted = parser.add_mutually_exclusive_group()
     adopted.add_argument(
         "--adopt-checkpoint",
@@ -158,9 +159,9 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `start` takes, of these options."""
     given = vars(arguments)
-    names = "checkpoint engine retries on_failure patience max_pending spark_checkpoint".split()
+    names = "checkpoint engine retries on_failure patience max_pending hosted".split()
     return {
-        **{name: given[name] for name in names},
+        **{name: given[name] for name in (*names, "spark_checkpoint")},
         "trigger": _trigger(arguments.trigger),
         "adopt": _adopt(arguments),
         "accept_loss": dict(map(_loss, arguments.accept_loss)),

@@ -44,7 +44,13 @@ def group_figures(group: Group) -> dict[str, Any]:
 
 
 def run_status(groups: Iterable[str], stopped: bool) -> str:
-    """Return the status of a run: ``"failed"`` where a group has, ``"running"`` while one does."""
+    """Return the status of a run: ``"failed"`` where a group has, ``"running"`` while one does.
+
+    Examples
+    --------
+    >>> run_status(["running", "failed"], False), run_status(["stopped", "running"], False)
+    ('failed', 'running')
+    """
     found = set(groups)
     if "failed" in found:
         return "failed"
@@ -52,7 +58,13 @@ def run_status(groups: Iterable[str], stopped: bool) -> str:
 
 
 def iso(at: float) -> str:
-    """Return seconds since 1970 as ISO 8601, in UTC."""
+    """Return seconds since 1970 as ISO 8601, in UTC.
+
+    Examples
+    --------
+    >>> iso(0.25)
+    '1970-01-01T00:00:00.250+00:00'
+    """
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 

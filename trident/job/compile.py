@@ -86,13 +86,14 @@ from trident.plan.nodes import (
     PeekNode,
     ProjectNode,
     SourceNode,
+    StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
     StaticStreamNode,
 )
 from trident.plan.origins import watches_origins
-from trident.plan.plan import Part
+from trident.plan.plan import BatchGroup, Part
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
@@ -131,7 +132,7 @@ def compile_job(part: Part, target: Target) -> Job:
 
 def draft_job(part: Part, target: Target) -> tuple[Job, Sequence[PlanError]]:
     """The same for explanations: the job, and each reason why it can't run there."""
-    compiler = _Compiler(part.steps, target, part.result)
+    compiler = _Compiler(part, target)
     return compiler.job(), compiler.refused
 
 
@@ -158,7 +159,9 @@ class _Draft:
 class _Compiler:
     """Makes one job; the rules are in the order of `trident/plan/nodes.py`."""
 
-    def __init__(self, nodes: Sequence[Node], target: Target, result: Node | None) -> None:
+    def __init__(self, part: Part, target: Target) -> None:
+        nodes, result = part.steps, part.result
+        self._part = part
         self._nodes = nodes
         self._target = target
         self._spark = target if isinstance(target, Spark) else None
@@ -540,7 +543,7 @@ class _Compiler:
             kernel=UpdateKernel(name, node.updater, inputs, node.fields.names, check, kept),
             state=node.state,
             reads=reads,
-            on_driver=node.state.factory.hosted == "driver",
+            on_driver=self._is_here(node.state),
             ordered=isinstance(node.updater, WindowUpdater),
             keyed=not is_unkeyed_update(node),
         )
@@ -559,7 +562,7 @@ class _Compiler:
 
     def _updating_on_spark(self, node: StateUpdateNode) -> _Draft:
         """The stage of an update, which is by itself but for the combined aggregate before it."""
-        name, factory = step_name(node), node.state.factory
+        name = step_name(node)
         combined = self._combined_before(node)
         combine = None
         if combined is not None:
@@ -567,7 +570,7 @@ class _Compiler:
             combine, name = combined.exchange.combine, combined.exchange.name
         count, key = self._updating_count(node), self._key(node)
         exchange: Exchange
-        if factory.hosted == "driver":
+        if self._is_here(node.state):
             count, exchange = 1, Gather(name, combine, on_driver=True)
         elif count == 1:
             exchange = Gather(name, combine)
@@ -661,7 +664,10 @@ class _Compiler:
         """Whether a state is asked in the driver's process, for all tuples of a batch."""
         if not self._spark:
             return False
-        return self._spark.requests or node.state.state.factory.hosted == "driver"
+        return self._spark.requests or self._is_here(node.state.state)
+
+    def _is_here(self, state: StateDeclaration) -> bool:
+        return isinstance(self._part, BatchGroup) and self._part.is_here(state)
 
     def _joins_row(self, row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
         here = self._asks_here(node)

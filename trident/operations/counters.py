@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 
 def summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    """The counts of both together."""
+    """The counts of both together.
+
+    Examples
+    --------
+    >>> summed({"a": 1, "b": 2}, {"b": 3})
+    {'a': 1, 'b': 5}
+    """
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 

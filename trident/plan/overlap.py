@@ -45,7 +45,7 @@ def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
 def updated_elsewhere(group: BatchGroup) -> str | None:
     """Which state executors update, as ``explain()`` says it; None where the driver hosts all."""
     for update in group.updates:
-        if update.state.factory.hosted != "driver":
+        if not group.is_here(update.state):
             return f'executors update state "{update.state.name}"'
     return None
 

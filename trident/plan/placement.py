@@ -20,7 +20,7 @@ def only_on_spark(group: BatchGroup) -> str | None:
         if isinstance(node, NativeNode):
             return f"step {node.id} is Spark's own"
         state = _state_of(node)
-        if state is not None and _is_elsewhere(state):
+        if state is not None and _is_elsewhere(group, state):
             return f'state "{state.name}" is no map and lives on the executors'
     return None
 
@@ -31,11 +31,10 @@ def _state_of(node: object) -> StateDeclaration | None:
     return node.state.state if isinstance(node, StateQueryNode) else None
 
 
-def _is_elsewhere(state: StateDeclaration) -> bool:
+def _is_elsewhere(group: BatchGroup, state: StateDeclaration) -> bool:
     """Whether a state's objects have to be made where they are on Spark.
 
     A map is in its store, which any process reaches; a state of the user's own may be where its
     partition is.
     """
-    factory = state.factory
-    return factory.hosted == "executor" and not isinstance(factory, MapStateFactory)
+    return not group.is_here(state) and not isinstance(state.factory, MapStateFactory)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Literal
 
 from trident.operations.kept_answers import KeptAnswers
 from trident.plan.connected import ConnectedSteps
@@ -29,10 +30,16 @@ class BatchGroup:
     """A connected part of the plan, whose streams share one txid.
 
     Its id is the smallest of its streams'; of the requests to a function, ``"drpc/"`` and its name.
+    `hosted` says which process updates its states, in place of what their factories say.
     """
 
     id: str
     nodes: tuple[Node, ...]
+    hosted: Literal["driver"] | None = None
+
+    def is_here(self, state: StateDeclaration) -> bool:
+        """Whether the driver updates a state."""
+        return (self.hosted or state.factory.hosted) == "driver"
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -149,10 +156,11 @@ Part = BatchGroup | DRPCQuery
 class Plan:
     """All steps of a topology.
 
-    They are in order of creation, so that parents come first.
+    They are in order of creation, so that parents come first. `hosted` is that of all groups.
     """
 
     nodes: tuple[Node, ...]
+    hosted: Literal["driver"] | None = None
 
     @cached_property
     def _consumers(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -175,7 +183,7 @@ class Plan:
             if not ids and (function := _updating(nodes)) is not None:
                 ids = [f"drpc/{function}"]  # no stream's id has a slash
             if ids:
-                groups.append(BatchGroup(min(ids), nodes))
+                groups.append(BatchGroup(min(ids), nodes, self.hosted))
         return tuple(sorted(groups, key=lambda group: group.id))
 
     @cached_property

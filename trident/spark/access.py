@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from trident.spark.versions import is_connect, kept_by_server, session_of_server, settings_of
+from trident.spark.versions import (
+    end_session,
+    is_connect,
+    kept_by_server,
+    session_of_server,
+    settings_of,
+)
 
 _LOCAL = re.compile(r"local(\[.*\])?")
 _ROWS = 10_000
@@ -71,6 +77,9 @@ class Classic:
                 session.conf.set(name, value)
         return session
 
+    def end(self) -> None:
+        """End a session of the engine's own, which holds nothing here."""
+
     def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
         """The frame, checkpointed: the loss of a block fails the attempt."""
         return frame.localCheckpoint(eager=eager)
@@ -90,7 +99,7 @@ class Classic:
 class Connect:
     """A session of a server."""
 
-    kind = "Connect"
+    kind = "Spark Connect"
     jvm = None
     python = "of its server"
     is_local = False
@@ -102,8 +111,7 @@ class Connect:
     @property
     def is_stopped(self) -> bool:
         """Whether nothing runs on the session any more."""
-        session: Any = self._session
-        return bool(session.is_stopped)
+        return bool(cast(Any, self._session).is_stopped)
 
     @property
     def parallelism(self) -> int:
@@ -122,6 +130,10 @@ class Connect:
     def own_session(self) -> SparkSession:
         """A new session with the user's settings."""
         return session_of_server(self._session)
+
+    def end(self) -> None:
+        """End a session of the engine's own, and what the server keeps for it."""
+        end_session(self._session)
 
     def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
         """The frame, checkpointed: the loss of a block fails the attempt."""
@@ -142,6 +154,14 @@ _parallelism: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 def access_to(session: SparkSession) -> Classic | Connect:
     """The form that a session has."""
     return Connect(session) if is_connect(session) else Classic(session)
+
+
+def described(session: SparkSession) -> str:
+    """The version and form of a session, and what follows from them."""
+    text = f"session: Spark {session.version}, {access_to(session).kind}"
+    if not is_connect(session):
+        return text
+    return f"{text}: streaming DataFrames, and queries that Spark answers, are refused"
 
 
 def kept(frame: DataFrame, *, eager: bool = True) -> DataFrame:

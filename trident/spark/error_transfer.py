@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from trident.spark.error_json import error_from_json, error_to_json, text_of
 from trident.spark.errors import EngineLostError, SparkFailure
 from trident.spark.seal import Seal
-from trident.spark.versions import condition_of
+from trident.spark.versions import condition_of, is_away
 from trident.states.errors import FailedException, TridentError
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
@@ -71,7 +71,7 @@ def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch"
     for each in seals:
         if each is not None and (form := each.opened(text)) is not None:
             return error_from_json(form)
-    if found := _lost():
+    if found := _lost(error):
         return EngineLostError(found)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
@@ -87,14 +87,16 @@ def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch"
         condition = _lasting_class(thrown)
     if condition is None or condition in _PASSING:
         return FailedException(f"Spark lost the {work}: {_first_cause(text)}")
-    return SparkFailure(condition, text, work)
+    return SparkFailure(condition, text.partition("\n\nJVM stacktrace:")[0], work)
 
 
-def _lost() -> str:
+def _lost(error: BaseException) -> str:
     """What of Spark has ended; empty where it goes on, or this program has stopped it.
 
     Errors of py4j, of sockets and of Arrow only hint at it, so Spark is asked.
     """
+    if is_away(error):
+        return "its Connect server does not answer, or does not know the session any more"
     context: Any = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         return ""

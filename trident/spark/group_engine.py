@@ -23,6 +23,7 @@ from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
+from trident.spark.access import access_to
 from trident.spark.counts import TaskCounts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
@@ -131,13 +132,13 @@ class SparkGroupEngine:
         before, started = self._asked.counts(), perf_counter()
         try:
             with self._batch(record, inputs, noted, small=small) as batch:
-                batch.run()
+                ran = batch.run()
         finally:
             released()
         counts = self._asked.since(before)
         seconds = {"spark": perf_counter() - started}
         outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.take())
-        return Computed(tuple(noted.updates), outcome)
+        return Computed(tuple(noted.updates), ran + outcome)
 
     def _run(
         self,
@@ -191,6 +192,7 @@ class SparkGroupEngine:
             for stream, txid in list(self._kept):
                 self._release(stream, txid)
         finally:
+            access_to(self._session).end()
             close_states(self._states.values())
 
     @contextmanager

@@ -99,14 +99,14 @@ class JobRun:
         self._outcome = Outcome()
 
     def run(self) -> Outcome:
-        """Run all stages; return what tasks have read from and written to states.
+        """Run all stages; return what tasks did to states, and what was counted.
 
         States are read before any is updated.
         """
         for stage in self._job.stages:
             self._flows.append(self._run(stage))
-        self._context.report_counts(self._task)
-        return self._outcome
+        counted = self._task.counters.take() if self._task.counters is not None else {}
+        return self._outcome + Outcome(counters=counted)
 
     def result(self) -> Block:
         """The tuples of the result."""

@@ -36,17 +36,19 @@ class Quiet:
     def __init__(self, session: SparkSession, *messages: str) -> None:
         self._filters: list[tuple[Any, Any]] = []
         self._on = False
+        self._loggers: list[logging.Logger] = []
         self._python = _OfThread()
         if session.conf.get(LOG_FILE, None) is None:
+            self._loggers = loggers_of_errors()
             self._filters = _filters(access_to(session).jvm, f"(?s)({'|'.join(messages)})")
 
     def on(self) -> None:
         """Begin, also for what Python logs in the calling thread; may be repeated."""
         self._python.thread = threading.get_ident()
-        if self._filters and not self._on:
+        if not self._on:
             for config, denied in self._filters:
                 config.addFilter(denied)
-            for logger in loggers_of_errors():
+            for logger in self._loggers:
                 logger.addFilter(self._python)
             self._on = True
 
@@ -55,7 +57,7 @@ class Quiet:
         if self._on:
             for config, denied in self._filters:
                 config.removeFilter(denied)
-            for logger in loggers_of_errors():
+            for logger in self._loggers:
                 logger.removeFilter(self._python)
             self._on = False
 

@@ -21,8 +21,11 @@ from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
 from trident.spark.statuses import STATUS, open_statuses
 from trident.spark.worker_heap import freeze_imports
+from trident.states.errors import StateUnavailableError
 from trident.states.state import State, StateFactory
 from trident.tuples.block import NOTHING, Block, joined
+
+_ADVICE = "Where no task reaches the store, give start(hosted='driver')."
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,15 @@ class UpdateStage:
             with task.at(self.update.step):
                 made, outcome = self._write(block, task)
             counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
-            status: dict[str, Any] = {"done": {"counts": counts}}
+            counted = task.counters.take() if task.counters is not None else {}
+            status: dict[str, Any] = {"done": {"counts": counts, "counters": counted}}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
             yield from record_batches(rows, self.schema, makers, task)
-            self.context.report_counts(task)
+        except StateUnavailableError as error:
+            advice = f"{error.advice} {_ADVICE}".lstrip()
+            status = error_to_json(StateUnavailableError(error.place, error.problem, advice))
         except Exception as error:
             status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
@@ -93,8 +99,11 @@ def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
     outcome = Outcome()
     for document in open_statuses(statuses, seal):
         match document:
-            case {"counts": [int(read), int(written), int(hits), int(late)]}:
-                outcome += Outcome(0, read, written, hits, late)
+            case {
+                "counts": [int(read), int(written), int(hits), int(late)],
+                "counters": dict(counters),
+            }:
+                outcome += Outcome(0, read, written, hits, late, counters=counters)
             case _:
                 raise StatusError(f"{document}")
     return outcome

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from logging import Logger
 from typing import Any, cast
@@ -63,19 +64,60 @@ def is_connect(given: Any) -> bool:
     return type(given).__module__.startswith("pyspark.sql.connect")
 
 
+def connect_jars() -> Mapping[str, str]:
+    """The settings that bring a Spark Connect server; since 4.0 PySpark has it itself."""
+    if _VERSION >= (4, 0):
+        return {}
+    return {"spark.jars.packages": f"org.apache.spark:spark-connect_2.12:{pyspark.__version__}"}
+
+
 def session_of_server(session: Any) -> SparkSession:
     """A session of the same server, with the same settings.
 
     Before 4.1 it has none of the artifacts and temporary views.
     """
+    made: SparkSession
     if hasattr(session, "cloneSession"):
-        cloned: SparkSession = session.cloneSession()
-        return cloned
-    other: SparkSession = type(session).Builder().channelBuilder(session.client._builder).create()
-    for name, value in settings_of(session).items():
-        if other.conf.isModifiable(name):
-            other.conf.set(name, value)
-    return other
+        made = session.cloneSession()
+    else:
+        made = type(session).Builder().channelBuilder(session.client._builder).create()
+        for name, value in settings_of(session).items():
+            if made.conf.isModifiable(name):
+                made.conf.set(name, value)
+    _bound_retries(made, 6)
+    return made
+
+
+def end_session(session: Any) -> None:
+    """End what `session_of_server` has made; ``stop`` would end a server of this process too."""
+    _bound_retries(session, 0)
+    with suppress(Exception):  # such as of a server that has ended
+        session.client.release_session()
+    session.client.close()
+
+
+def _bound_retries(session: Any, most: int) -> None:
+    """Let calls to a server that is away end: after six times, and 15 seconds.
+
+    PySpark's own take ten minutes.
+    """
+    bounds: Any = {"max_retries": most, "max_backoff": 5000}
+    if _VERSION < (4, 0):
+        session.client._retry_policy.update(bounds)
+        return
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(**bounds)])
+
+
+def is_away(error: Any) -> bool:
+    """Whether Spark Connect's server did not answer, or does not know the session any more."""
+    if not type(error).__module__.startswith("pyspark.errors.exceptions.connect"):
+        return False
+    if (condition_of(error) or "").startswith("INVALID_HANDLE.SESSION"):
+        return True
+    # An error that a server tells has a class of its own, and may quote values.
+    return type(error).__name__ == "SparkConnectGrpcException" and "UNAVAILABLE" in str(error)
 
 
 def kept_by_server(frame: Any, eager: bool) -> DataFrame:

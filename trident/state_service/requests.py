@@ -41,7 +41,13 @@ class StateRequest(NamedTuple):
 
     @staticmethod
     def decode(text: str) -> StateRequest:
-        """The request that a text is."""
+        """The request that a text is.
+
+        Examples
+        --------
+        >>> StateRequest.decode(StateRequest("latest", "key", "count", "cat").encode())
+        StateRequest(read='latest', form='key', state='count', text='cat')
+        """
         return StateRequest(*orjson.loads(text))
 
 

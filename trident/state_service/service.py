@@ -79,7 +79,13 @@ class StateService(QueuedService):
 
 
 def queue_of(state: str) -> str:
-    """The queue of a state, which is also what ``allow=`` calls it."""
+    """The queue of a state, which is also what ``allow=`` calls it.
+
+    Examples
+    --------
+    >>> queue_of("count")
+    'state/count'
+    """
     return f"state/{state}"
 
 

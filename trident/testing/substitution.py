@@ -113,7 +113,13 @@ class _RecordFactory(StateFactory):
     kind = StateType.OPAQUE
     hosted: Literal["driver", "executor"] = "driver"
 
-    def makeState(self, *_: Any, **__: Any) -> State:
+    def makeState(
+        self,
+        conf: Any = None,
+        metrics: Any = None,
+        partitionIndex: int = 0,
+        numPartitions: int = 1,
+    ) -> State:
         return _Rows(self.rows)
 
 

@@ -171,7 +171,13 @@ class CommitPhaseFactory(StateFactory):
 
     hosted = "driver"
 
-    def makeState(self, *_: Any, **__: Any) -> CommitPhase:
+    def makeState(
+        self,
+        conf: Any = None,
+        metrics: Any = None,
+        partitionIndex: int = 0,
+        numPartitions: int = 1,
+    ) -> CommitPhase:
         return CommitPhase()
 
 

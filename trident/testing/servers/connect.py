@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 class ConnectServer(ServerProcess):
-    """A server of Spark Connect, whose Python workers are this interpreter."""
+    """A server of Spark Connect, whose Python workers are this interpreter, with its path."""
 
     program = "spark-submit"
     package = "default-jre-headless"
@@ -40,6 +41,7 @@ class ConnectServer(ServerProcess):
             raise not_installed("pyspark", "default-jre-headless, and from PyPI pyspark")
         home = Path(found.origin).parent
         settings = [f"--conf={name}={value}" for name, value in self.settings.items()]
-        python = f"PYSPARK_PYTHON={sys.executable}"
+        path = os.pathsep.join(each or os.getcwd() for each in sys.path)
+        python = [f"PYSPARK_PYTHON={sys.executable}", f"PYTHONPATH={path}"]
         submit = str(home / "bin" / "spark-submit")
-        return ["env", python, submit, "--class", _CLASS, *settings, "spark-internal"]
+        return ["env", *python, submit, "--class", _CLASS, *settings, "spark-internal"]
