@@ -18,6 +18,7 @@ from pyspark.errors import (
     PythonException,
     SparkRuntimeException,
 )
+from pyspark.errors.exceptions import connect
 from pyspark.sql import SparkSession
 
 from tests.api.test_errors import samples
@@ -185,6 +186,12 @@ def test_what_a_value_says_of_lost_blocks_does_not_make_its_batch_be_tried_again
     lost = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_1_0 not found!"
     found = of_spark(SparkRuntimeException(lost, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"))
     assert isinstance(found, FailedException)
+
+
+def test_the_batch_of_a_job_that_a_server_aborted_is_tried_again() -> None:
+    text = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 16 times"
+    aborted: Any = connect.SparkException
+    assert isinstance(of_spark(aborted(text, errorClass="")), FailedException)
 
 
 OURS = [

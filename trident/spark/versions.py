@@ -146,7 +146,7 @@ def settings_of(session: SparkSession) -> Mapping[str, str]:
 def condition_of(error: Any) -> str | None:
     """The name that Spark gives an error of its own."""
     name: str | None = (getattr(error, "getCondition", None) or error.getErrorClass)()
-    return name
+    return name or None  # Spark Connect's is empty where there is none
 
 
 def forbids_mode(error: Any) -> bool:
