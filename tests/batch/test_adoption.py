@@ -682,7 +682,7 @@ def test_what_is_staged_beside_a_url_is_asked_for(
     with pytest.raises(AdoptionError, match="not mounted/words: nothing is there"):
         open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(Folder(tmp_path / "words" / "staged"))
-    staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a"))
+    staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a", "91c0"))
     adopt = Adopt.from_checkpoint(url, "s3a://bucket/words")
     with pytest.raises(AdoptionError, match="batches 2 to 2 are staged there"):
         open_of_frame(MemoryLog("new"), adopt)

@@ -28,6 +28,7 @@ from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
     PlacementError,
+    ReplayError,
     StagingError,
     TakenOverError,
 )
@@ -95,9 +96,11 @@ class Clock:
     def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
         self.told.append(failure or (progress and progress.txid))
 
-    def stage(self, txid: int, compute: Callable[[], list[str]] | None = None) -> None:
-        make = compute or (lambda: [f"word {txid}"])
-        self.batches.run(txid, f"{txid:064x}", "q1", lambda record: computed(make()))
+    def stage(
+        self, txid: int, compute: Callable[[], list[str]] | None = None, digest: str | None = None
+    ) -> None:
+        make, digest = compute or (lambda: [f"word {txid}"]), digest or f"{txid:064x}"
+        self.batches.run(txid, digest, "q1", lambda record: computed(make()))
 
     @property
     def staged(self) -> list[int]:
@@ -297,7 +300,7 @@ def test_what_was_committed_before_a_crash_is_not_committed_again(tmp_path: Path
         run.stage(1)
         run.batches.settle()
     runner, parts = run.runner, {"words": b'["word 1"]'}
-    run.area.stage(StagedFile(runner.log_id, runner.claim, "q1", 1, f"{1:064x}", parts))
+    run.area.stage(StagedFile(runner.log_id, runner.claim, "q1", 1, f"{1:064x}", None, parts))
     with clock(tmp_path, passed=1) as again:
         assert again.staged == []
         assert again.batches.next_txid == 2
@@ -369,6 +372,56 @@ def test_what_a_start_has_found_staged_counts_before_what_an_overtaken_run_adds_
         last.batches.settle()
     written = [words for run in (third, last) for _, words in run.engine.written]
     assert set(map(tuple, written)) == {("found",)}
+
+
+def test_what_a_start_has_listed_stays_where_one_before_it_goes_on_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with left(tmp_path):
+        overtaken, later = Clock(tmp_path), Clock(tmp_path)
+        names = later.area.folder.names
+
+        def names_before() -> list[str]:
+            listed = names()
+            overtaken.batches.open(3)
+            overtaken.batches.close()
+            return listed
+
+        monkeypatch.setattr(later.area.folder, "names", names_before)
+        later.batches.open(3)
+        monkeypatch.undo()
+        later.batches.settle()
+        later.batches.close()
+    assert overtaken.engine.written == []
+    assert [words for _, words in later.engine.written] == [["word 1"], ["word 2"], ["word 3"]]
+
+
+def test_a_start_removes_nothing_of_a_later_one(tmp_path: Path) -> None:
+    with left(tmp_path):
+        overtaken = Clock(tmp_path)
+        with hold_at("before begin", 1) as hold, clock(tmp_path, passed=3) as later:
+            overtaken.batches.open(3)
+            claims = [file.claim for file in overtaken.area.staged()]
+            hold.release()
+        overtaken.batches.close()
+    assert claims == [later.runner.claim] * 3
+
+
+def test_a_staged_batch_has_to_go_on_from_the_one_that_counts(tmp_path: Path) -> None:
+    overtaken = Clock(tmp_path)
+    overtaken.batches.open(0)
+    with hold_at("before begin", 1):
+        later = Clock(tmp_path)
+        later.batches.open(0)
+        later.stage(1)
+        overtaken.stage(1, digest="another end")
+        overtaken.stage(2)
+        again = Clock(tmp_path)
+        with pytest.raises(ReplayError, match="batch 1 .* with another end"):
+            again.batches.open(2)
+    for run in (overtaken, later):
+        run.batches.close()
+        assert run.engine.written == []
 
 
 def test_batches_that_were_staged_for_another_log_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 
 PARTS = {"count": b"one\ntwo\0", "nothing": b"", "total": bytes(range(256)) * 300}
-STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, PARTS)
+STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, "91c0" * 16, PARTS)
 
 
 @pytest.fixture
@@ -65,7 +65,16 @@ def test_what_the_later_run_has_staged_counts_whichever_comes_first(
     for claim in claims:
         area.stage(replace(STAGED, claim=claim, digest=f"{claim}", parts={"count": b"%d" % claim}))
     assert [(each.claim, each.digest) for each in area.staged()] == [(12, "12")]
-    assert path_of(area).name == f"{7:020d}-{12:020d}.staged"
+
+
+def test_of_a_batch_all_files_stay_until_it_is_removed(area: StagingArea) -> None:
+    other = replace(STAGED, txid=8)
+    for staged in (STAGED, replace(STAGED, claim=12), other):
+        area.stage(staged)
+    [last, _] = area.staged()
+    assert len(area.folder.names()) == 3
+    area.remove(replace(last, claim=15))
+    assert area.folder.names() == [other.name]
 
 
 def test_every_damaged_byte_is_found_out(area: StagingArea) -> None:
@@ -91,10 +100,10 @@ def test_every_torn_end_is_found_out(area: StagingArea) -> None:
 def test_a_format_of_another_version_is_refused(
     area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "FORMAT", 3)
+    monkeypatch.setattr(staging, "FORMAT", 4)
     area.stage(STAGED)
     monkeypatch.undo()
-    with pytest.raises(StagingError, match="format 3, this version reads 2"):
+    with pytest.raises(StagingError, match="format 4, this version reads 3"):
         area.staged()
 
 

@@ -68,29 +68,70 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "staged_first": Trace(
         Setup("fenced", kind="transactional", staged=True),
-        156,
-        "start D1*20 C2*10 T4*3 T3*4 T4 T5*4 C2*16 T9*4 T7*6 T8*4 D1*2 T6*4 C2*11 D1*2 C2*2 "
-        "start*2 D11*13 C12 D11*4 C12*2 start C12*7 T17*3",
+        26,
+        "start D1*16 C2*11 T3*3",
     ),
     "staged_told": Trace(
         Setup("fenced", staged=True),
-        12,
-        "start D1*11 start D3*21",
+        2,
+        "start D1*17",
     ),
     "staged_kept": Trace(
         Setup("fenced", staged=True),
         0,
-        "start D1*17 C2*3",
+        "start D1*15 C2 D1*5 C2*2",
     ),
     "staged_recovered": Trace(
         Setup("fenced", staged=True),
         0,
-        "start D1*15",
+        "start D1*20",
     ),
-    "staged_once": Trace(
+    "staged_claim": Trace(
+        Setup("fenced", staged=True),
+        21,
+        "start D1*18 C2 read D1 C2*10 fail:C2 D1 C2*4 start again:T6 start C2*4 D9*2 C2*4 D9*8 "
+        "read D9*12 C14*11 again:T16 read start D20*14",
+    ),
+    "staged_highest": Trace(
         Setup("fenced", kind="transactional", staged=True),
-        89,
-        "start D1*5 start D1*4 start D3*12 D1*7 C5*10 D3*3 T6*3",
+        212,
+        "start D1*13 start D1 D3*18 D1*4 C4*2 read C4*5 start C4*4 T7*3",
+    ),
+    "staged_listed": Trace(
+        Setup("fenced", kind="transactional", staged=True, replaces=True),
+        2804,
+        "start*2 D1 D2*15 read D1*12 C5 D1*17 C5*4 start C5 read C5*5 T8*4 C5*8 start read start "
+        "D11*3 C5*7 D1*4 C5*6 D11*16 T12*3",
+    ),
+    "staged_again": Trace(
+        Setup("fenced", staged=True, replaces=True),
+        4855,
+        "start D1*15 start*2 D4*2 D1 read D4*12 D1*3 D3*12 C7*2 D4*3 C7*9",
+    ),
+    "staged_left": Trace(
+        Setup("fenced", staged=True),
+        64,
+        "start D1*22 read D1*4 read D1 start*3 D6*17 D7*18 D6*2 D7*4 D6*2",
+    ),
+    "staged_held": Trace(
+        Setup("fenced", kind="transactional", staged=True),
+        86,
+        "start*2 D2*7 start D2*6 D3*4 D2 C4 D3*9 D2*5 C4*9 T8*3 D3*4",
+    ),
+    "staged_replay": Trace(
+        Setup("fenced", staged=True, replaces=True),
+        2913,
+        "start D1*11 start D3*18 C4 read D3*4 C4*4 D3*17 C4*10 T6*5 C4*17 start D9*23 D3",
+    ),
+    "staged_before": Trace(
+        Setup("fenced", staged=True, replaces=True),
+        242,
+        "start*2 D2*18 C3 D2*4 C3*10 start D6*22 D2",
+    ),
+    "staged_follows": Trace(
+        Setup("fenced", staged=True, replaces=True),
+        1030,
+        "start D1*12 start D3*8 D1*2 D3*11 D1",
     ),
     "begin_compared": Trace(
         Setup("fenced"),

@@ -56,6 +56,7 @@ def _setups() -> Iterator[Setup]:
                 yield replace(early, harm=harm)
             staged = replace(plain, hosted="driver", cached=True, staged=True)
             yield staged
+            yield replace(staged, replaces=True)
             for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                 yield replace(staged, harm=harm)
         if ability == "fenced":
@@ -104,6 +105,12 @@ def test_every_rule_has_a_counterexample() -> None:
 def test_a_store_without_abilities_leaves_a_gap() -> None:
     """What the guarantee of such a store has to say is not an idle warning."""
     assert search(Setup("none", gap=True), Rules(), BUDGET) is not None
+
+
+def test_a_replaced_log_of_a_source_leaves_a_gap() -> None:
+    """It was replaced before a driver has looked: checkpoints.md says that nothing notices that."""
+    setup = Setup("fenced", staged=True, replaces=True, gap=True)
+    assert search(setup, Rules(), BUDGET, 2400) is not None
 
 
 def test_copies_that_have_committed_the_same_attempts_are_not_told_apart() -> None:

@@ -151,14 +151,16 @@ def test_a_folder_has_what_was_written_and_not_removed(
     assert folder.names() == ["two"]
 
 
-def test_of_two_files_of_a_batch_the_later_runs_is_left(folder: Folder) -> None:
+def test_of_two_files_of_a_batch_the_later_runs_counts(folder: Folder) -> None:
     area = StagingArea(folder)
     for claim in (12, 3):
-        area.stage(StagedFile("a1", claim, "q1", 7, "5f3a", {"count": b"%d" % claim}))
+        area.stage(StagedFile("a1", claim, "q1", 7, "5f3a", "91c0", {"count": b"%d" % claim}))
     folder.write("0123456789abcdef.tmp", [b"half"])
-    [left] = area.staged()
-    assert (left.claim, bytes(left.parts["count"])) == (12, b"12")
-    assert folder.names() == [left.name]
+    [last] = area.staged()
+    assert (last.claim, bytes(last.parts["count"])) == (12, b"12")
+    assert len(folder.names()) == 2
+    area.remove(last)
+    assert folder.names() == []
 
 
 @pytest.fixture

@@ -149,9 +149,8 @@ class StagedBatches:
         found = self._found(passed)
         ours = [replace(each, claim=self._runner.claim) for each in found]
         batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in ours]
-        for other, staged in zip(found, ours, strict=True):
+        for staged in ours:
             self._area.stage(staged)
-            self._area.remove(other)
         if found:
             _logger.info("%s: %d staged batches are committed", self._runner.group, len(found))
         committer = Committer(self._commit, f"trident-{self._runner.group}-commit")
@@ -163,11 +162,15 @@ class StagedBatches:
         """The batch that is computed next."""
         return self._pending[-1].batch.token.txid + 1 if self._pending else self._runner.next_txid
 
+    @property
+    def _last_digest(self) -> str | None:
+        """That of the batch before the one that is computed next."""
+        return self._pending[-1].batch.file.digest if self._pending else self._runner.digest
+
     def check_before(self, txid: int, digest: Callable[[], str]) -> None:
         """Raise ReplayError where the clock takes the batch before for another than it was."""
         if txid == self.next_txid:
-            runner, pending = self._runner, self._pending
-            known = pending[-1].batch.file.digest if pending else runner.digest
+            runner, known = self._runner, self._last_digest
             if known is not None and known != (found := digest()):
                 raise ReplayError(runner.place, runner.source, txid - 1, known, found)
 
@@ -190,7 +193,8 @@ class StagedBatches:
         while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
             self._finish()
         runner = self._runner
-        file = StagedFile(runner.log_id, runner.claim, query_id, txid, digest)
+        before = self._last_digest
+        file = StagedFile(runner.log_id, runner.claim, query_id, txid, digest, before)
         batch = self._batch(file, compute)
         try:
             batch.compute(batch.token)
@@ -257,7 +261,7 @@ class StagedBatches:
         """What is staged and not committed; remove what is committed."""
         place, runner = self._area.folder.place, self._runner
         last = committed = runner.next_txid - 1
-        found = []
+        digest, found = runner.digest, []
         for staged in self._area.staged():
             if staged.log_id != runner.log_id:
                 raise StagingError(
@@ -272,8 +276,10 @@ class StagedBatches:
                 continue
             if staged.txid != last + 1:
                 raise self._missing(last + 1, f"but batch {staged.txid} is there")
+            if staged.before != digest:
+                raise ReplayError(runner.place, runner.source, last, digest, staged.before)
             found.append(staged)
-            last = staged.txid
+            last, digest = staged.txid, staged.digest
         if last < passed:
             raise self._missing(last + 1, f"but {runner.source} is done with batch {passed}")
         return found

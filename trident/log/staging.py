@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from trident.log.errors import LogUnavailableError, StagingError
 from trident.log.folders import Folder
 
-FORMAT = 2
+FORMAT = 3
 _FILE = re.compile(r"(\d{20})-\d{20}\.staged")
 _CHECKSUM = 9
 """The bytes of the last line: a CRC-32 in hexadecimal digits, and the end of the line."""
@@ -24,8 +24,8 @@ class StagedFile:
     """A computed batch as it is staged: for any attempt, by whichever driver commits it.
 
     `claim` is the entry of the log with which the run that has computed it began. `digest` is of
-    what the batch covers, by the source; `parts` are what the engine needs to update each state, by
-    the state's name.
+    what the batch covers, by the source, and `before` that of the batch before; `parts` are what
+    the engine needs to update each state, by the state's name.
     """
 
     log_id: str
@@ -33,6 +33,7 @@ class StagedFile:
     query_id: str
     txid: int
     digest: str
+    before: str | None
     parts: Mapping[str, bytes | memoryview] = field(default_factory=dict)
 
     @property
@@ -49,6 +50,7 @@ class StagedFile:
             "query_id": self.query_id,
             "txid": self.txid,
             "digest": self.digest,
+            "before": self.before,
             "parts": [[name, len(part)] for name, part in self.parts.items()],
         }
         checksum = 0
@@ -89,6 +91,7 @@ class StagingArea:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
+        self._found: list[str] = []
 
     def stage(self, batch: StagedFile) -> None:
         """Make a batch durable; it may be called again with the same one.
@@ -98,15 +101,17 @@ class StagingArea:
         self.folder.write(batch.name, batch.encode())
 
     def staged(self) -> list[StagedFile]:
-        """Return what is staged, in the order of the txids; remove all else that was left.
+        """Return what is staged, in the order of the txids; remove what was not finished.
 
-        Raises StagingError for a file that isn't what was written.
+        The other files of a batch stay until it is committed: a run that has begun since may have
+        listed them, and not what took their place. Raises StagingError for a file that isn't what
+        was written.
         """
-        names = sorted(self.folder.names())
-        latest = {found[1]: name for name in names if (found := _FILE.fullmatch(name))}.values()
+        self._found = names = sorted(self.folder.names())
         for name in names:
-            if name.endswith(".tmp") or (_FILE.fullmatch(name) and name not in latest):
+            if name.endswith(".tmp"):
                 self.folder.remove(name)
+        latest = {txid: name for name in names if (txid := _txid_in(name)) is not None}.values()
         return [
             StagedFile.decode(data, f"{self.folder.place}/{name}")
             for name in latest
@@ -114,9 +119,20 @@ class StagingArea:
         ]
 
     def remove(self, batch: StagedFile) -> None:
-        """Remove a batch that is committed; where that fails, the next start does it."""
+        """Remove all files of a batch that is committed.
+
+        What is left where that fails, or was added since, the next start removes.
+        """
+        others = (name for name in self._found if _txid_in(name) == batch.txid)
         with suppress(LogUnavailableError):
-            self.folder.remove(batch.name)
+            for name in {*others, batch.name}:
+                self.folder.remove(name)
+
+
+def _txid_in(name: str) -> int | None:
+    """The batch of a staged file; None for any other file."""
+    found = _FILE.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def _damaged(path: str, found: str) -> StagingError:

@@ -18,6 +18,8 @@ def main() -> int:
     parser.add_argument("runs", type=int, help="how many runs")
     parser.add_argument("--kind", default="opaque", choices=("opaque", "transactional"))
     parser.add_argument("--staged", action="store_true", help="whether batches are staged")
+    replaces = "whether a driver may replace what another has in the log of its source"
+    parser.add_argument("--replaces", action="store_true", help=replaces)
     early = "whether batches read before they begin"
     parser.add_argument("--early", action="store_true", help=early)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -27,6 +29,7 @@ def main() -> int:
         harm=asked.harm,
         staged=asked.staged,
         early=asked.early,
+        replaces=asked.replaces,
     )
     found = search(setup, Rules(), asked.runs, asked.first)
     if found is None:

@@ -36,6 +36,7 @@ class Driver:
         self.read: Entry | None = None
         self.file: int | None = None
         self.ahead: tuple[int, int] | None = None
+        self.digest: int | None = None
         self.left: dict[int, Record] = {}
         self.incarnations: dict[int, int] = {}
         self.failures = 0
@@ -202,9 +203,8 @@ class Driver:
             yield from self._commit((token[0], token[1] - 1), None, ())
             return
         emission = yield from self._content(token[0])
-        # While this batch is written the next is emitted, from what this one has emitted.
         if self.ahead is None and not given_up:
-            self.ahead = (token[0] + 1, world.emit(token[0] + 1, emission))
+            self._emit_ahead(token[0] + 1, emission)
         touched = world.touched(token[0], emission)
         if not touched:
             yield from self._commit(token, emission, ())
@@ -264,6 +264,10 @@ class Driver:
             )
         assert self.entry.planned is not None
         return self.entry.planned
+
+    def _emit_ahead(self, txid: int, before: int) -> None:
+        """While a batch is written the next is emitted, from what this one has emitted."""
+        self.ahead = (txid, self.world.emit(txid, before))
 
     def _finished(self, txid: int) -> None:
         """The batch is committed, and announced if it could be."""
@@ -383,6 +387,7 @@ class Driver:
                 ),
                 planned=None,
                 history=(*entry.history, (txid, emission)),
+                digest=self.digest,
             )
         )
         if not began:

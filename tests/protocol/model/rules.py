@@ -56,8 +56,24 @@ class Rules:
     """What is staged is removed after the commit, not before."""
     staged_recovered: bool = True
     """A driver that starts commits what is staged, before any other batch."""
-    staged_once: bool = True
-    """What is staged of a batch is never replaced by another content."""
+    staged_claim: bool = True
+    """A staged file is named by the claim of its run, so no driver replaces another's."""
+    staged_highest: bool = True
+    """Of the files of a batch, the one with the highest claim counts."""
+    staged_listed: bool = True
+    """A driver that starts lists what is staged after its begin is in the log."""
+    staged_again: bool = True
+    """A driver that starts stages what it finds under its own claim, before it goes on."""
+    staged_left: bool = True
+    """The files of others stay until their batch is committed."""
+    staged_held: bool = True
+    """A driver reads the log once more after it has staged a batch, before it writes a state."""
+    staged_replay: bool = True
+    """A batch that its source gives again has to end where it ended."""
+    staged_before: bool = True
+    """A driver's first batch goes on only from where the batch before has ended."""
+    staged_follows: bool = True
+    """So does a batch that it finds staged."""
 
     # The control record.
     begin_compared: bool = True
@@ -175,9 +191,13 @@ class Setup:
         Whether the driver reads what a batch updates before the batch begins.
     sweeps : bool
         Whether every batch sweeps, and forgets which batches before it were tried again.
+    replaces : bool
+        Whether the log of the source of staged batches is in an object store, where a driver may
+        replace what another has written there.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
-        write.  It may in life: this is what the guarantee of such a store leaves open.
+        write, or before a driver looks at what the source has logged in an object store.  It may in
+        life: this is what the guarantee of such a store leaves open.
     """
 
     ability: Ability
@@ -188,4 +208,5 @@ class Setup:
     staged: bool = False
     early: bool = False
     sweeps: bool = False
+    replaces: bool = False
     gap: bool = False

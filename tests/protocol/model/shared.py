@@ -73,6 +73,16 @@ class Entry(NamedTuple):
     planned: int | None
     history: tuple[tuple[int, int | None], ...]
     """The emission that each committed batch processed, None where it was given up."""
+    digest: int | None = None
+    """Where the last committed batch ends, by the source's log; None without one."""
+
+
+class Staged(NamedTuple):
+    """What a staged file holds: a batch's emission, where it ends, and where the one before did."""
+
+    emission: int
+    digest: int
+    before: int | None
 
 
 class Log:

@@ -14,6 +14,7 @@ from tests.protocol.model.shared import (
     Entry,
     Log,
     Record,
+    Staged,
     Stale,
     Store,
     Stored,
@@ -51,7 +52,8 @@ class _Checkpoint(NamedTuple):
 
     log: Log
     source_done: int
-    staged: dict[int, int]
+    staged: dict[tuple[int, int], Staged]
+    ends: dict[int, int]
     promised: int
     acknowledged: tuple[tuple[int, int | None], ...]
 
@@ -90,13 +92,17 @@ class World:
         self.halted = ""
         self.harmed = False
         self.twins = False
+        self.replaced = False
         self.processes: dict[str, Process] = {}
         self.tasks: dict[int, dict[int, str]] = {}
         self._work: dict[str, tuple[int, int, Task]] = {}
         self._readers: dict[str, Reader] = {}
         self._started = 0
+        self._new_ends = 0
         self.emitted: dict[int, int] = {}
         self._goes_on_from: dict[tuple[int, int], int | None] = {}
+        self._ends: dict[tuple[int, int], int] = {}
+        self._written: dict[tuple[Log, int], int] = {}
         self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
         self._log_ids = 0
         self._other: _Checkpoint | None = None
@@ -108,22 +114,31 @@ class World:
         self._log_ids += 1
         self.log = Log(self._log_ids)
         self.source_done = 0
-        self.staged: dict[int, int] = {}
+        self.staged: dict[tuple[int, int], Staged] = {}
+        self.ends: dict[int, int] = {}
         self.promised = 0
         self.workers: tuple[dict[int, dict[str, Stored]], ...] = ({0: {}, 1: {}}, {0: {}, 1: {}})
         self.acknowledged: tuple[tuple[int, int | None], ...] = ()
 
     # What the source emits.
 
-    def emit(self, txid: int, before: int | None) -> int:
+    def emit(self, txid: int, before: int | None, end: int | None = None) -> int:
         """The number of the next emission of a batch; each has other content.
 
-        It goes on from the emission `before` of the batch before; None where that one was given
-        up, and there is no such batch.
+        It goes on from where the batch before has ended, `before`; None where that one was given
+        up, and there is no such batch. It ends at `end`, by default where no other does.
         """
         self.emitted[txid] = emission = self.emitted.get(txid, -1) + 1
         self._goes_on_from[txid, emission] = before
+        self._ends[txid, emission] = emission if end is None else end
         return emission
+
+    def end_batch(self, txid: int) -> int:
+        """The source's log says from now on that a batch ends where none has ended before."""
+        self.replaced = self.replaced or txid in self.ends
+        self._new_ends += 1
+        self.ends[txid] = self._new_ends
+        return self._new_ends
 
     def touched(self, txid: int, emission: int) -> tuple[int, ...]:
         """The states that a batch writes; none when its source calls it empty."""
@@ -166,10 +181,11 @@ class World:
             raise Wrong(f"{entry.writer} committed {history} beside {known}")
         if len(history) < len(known):
             raise Wrong(f"{entry.writer} forgot {known[len(history) :]}")
-        for (txid, emission), (_, before) in zip(history[1:], history, strict=False):
-            if self.setup.staged:  # Spark alone says what a batch goes on from
-                break
-            if emission is not None and self._goes_on_from[txid, emission] != before:
+        for (txid, emission), (last, ended) in zip(history[1:], history, strict=False):
+            if emission is None or (self.setup.staged and ended is None):
+                continue  # where a batch ends that was given up, its source alone knows
+            before = None if ended is None else self._ends[last, ended]
+            if self._goes_on_from[txid, emission] != before:
                 raise Wrong(f"{entry.writer} committed {history}, but {txid} goes on from another")
         self.acknowledged = history
 
@@ -226,10 +242,13 @@ class World:
         read: dict[tuple[int, str], Stored],
     ) -> int:
         """Start the tasks of an attempt; returns the number of their group."""
+        txid = record.token[0]
+        if self.setup.staged and self._written.setdefault((driver.log, txid), emission) != emission:
+            raise Wrong(f"{driver.name} writes other tuples of batch {txid} than an attempt before")
         group = len(self.tasks)
         self.tasks[group] = {}
         for state in (0, 1):
-            operations = self.operations(record.token[0], emission, state)
+            operations = self.operations(txid, emission, state)
             for index, keys in enumerate(self.partitions):
                 if self.rules.one_updater:
                     part = [operation for operation in operations if operation.key in keys]
@@ -237,7 +256,7 @@ class World:
                     part = operations[index::2]
                 if not part:
                     continue
-                turn = (record.token[0] + emission + index) % 2
+                turn = (txid + emission + index) % 2
                 caches = driver.caches if self.setup.hosted == "driver" else self.workers[turn]
                 store = self.stores[state]
                 known = {key: cell for (at, key), cell in read.items() if at == state}
@@ -393,7 +412,7 @@ class World:
         # Its drivers go on with the log itself where they live on.
         log = self.log if self.setup.harm == "anew" else self.log.copy()
         return _Checkpoint(
-            *(log, self.source_done, dict(self.staged)),
+            *(log, self.source_done, dict(self.staged), dict(self.ends)),
             *(self.promised, self.acknowledged),
         )
 
@@ -404,7 +423,8 @@ class World:
                 self._end_drivers()
             other, self._other = self._other, self._checkpoint()
             self.twins = self.twins or self._say_the_same(self.log, other.log)
-            self.log, self.source_done, self.staged, self.promised, self.acknowledged = other
+            self.log, self.source_done, self.staged, self.ends = other[:4]
+            self.promised, self.acknowledged = other[4:]
 
     def _say_the_same(self, log: Log, other: Log) -> bool:
         """Whether two copies have committed the same attempts, and not the same values.
@@ -462,7 +482,7 @@ class World:
             for process in mine:
                 self.step(process.name)
         if self.halted:
-            if not self.harmed:
+            if not self.harmed and not self.replaced:
                 raise Wrong(f"a driver stopped although nothing was harmed: {self.halted}")
         elif self.source_done < self.goal:
             raise Wrong("a driver that works alone never ends its batches")
