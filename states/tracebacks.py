@@ -30,17 +30,12 @@ class Briefly:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, TridentError):
             _logger.debug("raised by a call", exc_info=error)
             without_frames(error)
         elif isinstance(error, Exception):
-            error.__traceback__ = _outside(traceback)
+            error.__traceback__ = _outside(trace)
 
 
 def without_frames(error: TridentError) -> TridentError:

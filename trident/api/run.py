@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.api.keyboard_interrupt import interrupted, interruptible
@@ -310,12 +309,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         if self._abandoned:
             return
         delivered = self._delivered

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
-from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
 from trident.operation_error import OperationError, operation_error, shown_tuple
@@ -79,12 +78,7 @@ class _NamingStep(NamedTuple):
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
         passes = isinstance(error, _PASSING) and not isinstance(error, SerializationError)
