@@ -196,24 +196,16 @@ class LostStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class KeyTypeError(StateError):
-    """A key was asked for that never equals a key of the state, as its fields are of other types.
-
-    Parameters
-    ----------
-    place : str
-        The state.
-    found : str
-        The key that was asked for.
-    types : str
-        The types of its keys' fields.
-    example : str
-        One of its keys.
-    """
+    """A key was asked for that equals no key of the state, as its fields are of other types."""
 
     place: str
+    """The state."""
     found: str
+    """The key that was asked for."""
     types: str
+    """The types of its keys' fields."""
     example: str
+    """One of its keys."""
 
     _template: ClassVar[str] = (
         "{place}: the key {found} was asked for, which never equals one of its keys: their fields "
@@ -320,18 +312,12 @@ class UnfinishedCopyError(StateError):
 
 @dataclass(eq=False, repr=False)
 class CopyError(StateError):
-    """A state can't be copied, or not now; what has been copied of it stays marked as unfinished.
-
-    Parameters
-    ----------
-    what : str
-        What was found, with both places.
-    advice : str
-        The next step.
-    """
+    """A state can't be copied, or not now; what has been copied stays marked as unfinished."""
 
     what: str
+    """What was found, with both places."""
     advice: str
+    """The next step."""
 
     _template = "{what}. {advice}"
 

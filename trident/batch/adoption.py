@@ -89,22 +89,17 @@ def _from_log(
         writer = LogWriter(old)
         writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
         last = writer.entry
-    return LogEntry(
-        1,
-        "",
-        log_id,
+    return replace(
+        last,
+        number=1,
+        writer="",
+        log_id=log_id,
         begun=Token(last.committed + 1, last.begun.attempt + 1),
-        committed=last.committed,
         base=last.committed,
-        states=last.states,
-        kinds=last.kinds,
-        topology=last.topology,
-        accepted=last.accepted,
-        metadata=last.metadata,
-        planned=last.planned,
-        retried=last.retried,
-        swept=last.swept,
+        query_id=None,
+        digest=None,
         adopted=(*last.adopted, last.log_id),
+        successor=None,
     )
 
 

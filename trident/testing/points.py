@@ -10,8 +10,8 @@ import difflib
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from trident.batch.watchpoints import POINTS, STAGING_POINTS, watching
 from trident.states.errors import FailedException
@@ -34,13 +34,7 @@ def kill_at(point: str, txid: int | None = None) -> Iterator[None]:
     >>> with kill_at("after commit", txid=3):
     ...     pass  # run the topology here, in a process of its own
     """
-    check_point(point)
-
-    def watch(reached: str, token: Token) -> None:
-        if reached == point and txid in (None, token.txid):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with watching(watch):
+    with _done_at(point, txid, lambda: os.kill(os.getpid(), signal.SIGKILL)):
         yield
 
 
@@ -87,14 +81,8 @@ def hold_at(point: str, txid: int | None = None) -> Iterator[Hold]:
     >>> with hold_at("before commit") as hold:
     ...     pass  # start a run, hold.wait_reached(), look around, hold.release()
     """
-    check_point(point)
     hold = Hold()
-
-    def watch(reached: str, token: Token) -> None:
-        if reached == point and txid in (None, token.txid):
-            hold._stop_here()
-
-    with watching(watch):
+    with _done_at(point, txid, hold._stop_here):
         try:
             yield hold
         finally:
@@ -120,14 +108,25 @@ def fail_at(point: str, txid: int | None = None, *, times: int = 1) -> Iterator[
         raise ValueError(f"fail_at: {point!r} comes when the batch can't fail any more")
     left = times
 
-    def watch(reached: str, token: Token) -> None:
+    def fail() -> None:
         nonlocal left
-        if left and reached == point and txid in (None, token.txid):
+        if left:
             left -= 1
             raise FailedException(f"failed {point} on request")
 
-    with watching(watch):
+    with _done_at(point, txid, fail):
         yield
+
+
+def _done_at(point: str, txid: int | None, act: Callable[[], None]) -> AbstractContextManager[None]:
+    """Does something whenever a batch, or this one, reaches `point`."""
+    check_point(point)
+
+    def watch(reached: str, token: Token) -> None:
+        if reached == point and txid in (None, token.txid):
+            act()
+
+    return watching(watch)
 
 
 def check_point(point: str) -> None:

@@ -113,13 +113,7 @@ class _RecordFactory(StateFactory):
     kind = StateType.OPAQUE
     hosted: Literal["driver", "executor"] = "driver"
 
-    def makeState(
-        self,
-        conf: Any = None,
-        metrics: Any = None,
-        partitionIndex: int = 0,
-        numPartitions: int = 1,
-    ) -> State:
+    def makeState(self, *_: Any, **__: Any) -> State:
         return _Rows(self.rows)
 
 

@@ -171,13 +171,7 @@ class CommitPhaseFactory(StateFactory):
 
     hosted = "driver"
 
-    def makeState(
-        self,
-        conf: Any = None,
-        metrics: Any = None,
-        partitionIndex: int = 0,
-        numPartitions: int = 1,
-    ) -> CommitPhase:
+    def makeState(self, *_: Any, **__: Any) -> CommitPhase:
         return CommitPhase()
 
 
