@@ -80,11 +80,5 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
 
 
 def schemes() -> list[str]:
-    """Return the schemes that the URL of a state may have, those of other packages too.
-
-    Examples
-    --------
-    >>> {"redis", "sqlite"} <= {*schemes()}
-    True
-    """
+    """Return the schemes that the URL of a state may have, those of other packages too."""
     return _SCHEMES.names

@@ -14,11 +14,6 @@ class Finding:
 
     `what` never holds a password. `level` is ``"ok"``; ``"warning"`` for what may lose data, or
     cost time; ``"problem"`` for what doesn't work, or makes a state count wrongly.
-
-    Examples
-    --------
-    >>> print(Finding("warning", "redis at cache:6379 keeps no log", "Set appendonly yes."))
-    warning  redis at cache:6379 keeps no log. Set appendonly yes.
     """
 
     level: Level

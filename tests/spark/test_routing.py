@@ -11,11 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from trident.kernels.arrow_block import python_values
-from trident.kernels.keys import partition_of
 from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.versions import placed, table_of
+from trident.states.keys import encode_key
+from trident.states.sharding import shard_of
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -44,7 +45,9 @@ def test_partitions_are_the_same(
     frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
     columns = map(python_values, table_of(frame).combine_chunks().to_batches()[0].columns)
     found = [(tuple(key), partition) for *key, partition in zip(*columns, strict=True)]
-    assert sorted(found, key=repr) == sorted(((k, partition_of(k, 5)) for k in keys), key=repr)
+    assert sorted(found, key=repr) == sorted(
+        ((k, shard_of(encode_key(k), 5)) for k in keys), key=repr
+    )
 
 
 @pytest.mark.parametrize("kind", ["string", "double"])
@@ -55,7 +58,7 @@ def test_each_shard_of_a_store_is_in_one_partition(spark: SparkSession, kind: st
         spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), Seal(), 8
     )
     found = {row["k"]: row[PARTITION] for row in frame.collect()}
-    assert found == {key[0]: partition_of(key, 8) % 3 for key in keys}
+    assert found == {key[0]: shard_of(encode_key(key), 8) % 3 for key in keys}
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])

@@ -11,7 +11,6 @@ from tests.topologies.conftest import Engine
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.errors import OperationError
-from trident.kernels.keys import partition_of
 from trident.operations.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
 from trident.operations.interfaces import (
     Aggregator,
@@ -23,6 +22,8 @@ from trident.operations.interfaces import (
     TridentOperationContext,
 )
 from trident.spouts.feeder import FeederBatchSpout
+from trident.states.keys import encode_key
+from trident.states.sharding import shard_of
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
 
@@ -165,7 +166,9 @@ def test_values_keep_their_types(engine: Engine) -> None:
 def places(count: int) -> list[str]:
     """A key for each of so many partitions, in their order."""
     keys = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    return [next(key for key in keys if partition_of((key,), count) == n) for n in range(count)]
+    return [
+        next(key for key in keys if shard_of(encode_key((key,)), count) == n) for n in range(count)
+    ]
 
 
 def partitioned(stream: Stream, count: int) -> Stream:

@@ -20,13 +20,7 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Record:
-    """So many words, made of a seed; pickles.
-
-    Examples
-    --------
-    >>> Record("7", 5, different=3).words
-    ('w2', 'w2', 'w2', 'w0', 'w1')
-    """
+    """So many words, made of a seed; pickles."""
 
     seed: str
     length: int

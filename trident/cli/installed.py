@@ -39,13 +39,7 @@ class Extra:
 
 
 def extras() -> list[Extra]:
-    """Return the extras, each with what is installed of it.
-
-    Examples
-    --------
-    >>> [each.name for each in extras()][:2]
-    ['spark', 'redis']
-    """
+    """Return the extras, each with what is installed of it."""
     found: dict[str, dict[str, str | None]] = {}
     try:
         wanted = requires(PACKAGE) or []

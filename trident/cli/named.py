@@ -15,13 +15,7 @@ from trident.states.secrets import masked
 
 
 def named(name: str) -> Any:
-    """What a module has under a name.
-
-    Examples
-    --------
-    >>> named("math:tau")
-    6.283185307179586
-    """
+    """What a module has under a name."""
     module, _, attribute = name.partition(":")
     if not (module and attribute) or module.startswith("."):
         advice = "As in words:topology."

@@ -44,13 +44,7 @@ def group_figures(group: Group) -> dict[str, Any]:
 
 
 def run_status(groups: Iterable[str], stopped: bool) -> str:
-    """Return the status of a run: ``"failed"`` where a group has, ``"running"`` while one does.
-
-    Examples
-    --------
-    >>> run_status(["running", "failed"], False), run_status(["stopped", "running"], False)
-    ('failed', 'running')
-    """
+    """Return the status of a run: ``"failed"`` where a group has, ``"running"`` while one does."""
     found = set(groups)
     if "failed" in found:
         return "failed"
@@ -58,13 +52,7 @@ def run_status(groups: Iterable[str], stopped: bool) -> str:
 
 
 def iso(at: float) -> str:
-    """Return seconds since 1970 as ISO 8601, in UTC.
-
-    Examples
-    --------
-    >>> iso(0.25)
-    '1970-01-01T00:00:00.250+00:00'
-    """
+    """Return seconds since 1970 as ISO 8601, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 

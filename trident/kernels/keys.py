@@ -12,7 +12,6 @@ from uuid import UUID
 
 from trident.operations.emitted import Row
 from trident.states.keys import encode_key, encode_keys, one_of_equals
-from trident.states.sharding import shard_of
 from trident.tuples.block import Block, columns_of
 
 # Values of these types are equal in Python exactly where their encoded forms are.
@@ -95,14 +94,3 @@ def encoded_keys(block: Block, group: Sequence[str]) -> list[bytes]:
         if encoded is not None and b"\0" not in b"".join(encoded):
             return encoded
     return encode_keys(block.tuples(group))
-
-
-def partition_of(key: Sequence[Any], count: int) -> int:
-    """The partition of a key, the same on every engine.
-
-    Examples
-    --------
-    >>> partition_of(("dog",), 4)
-    1
-    """
-    return shard_of(encode_key(key), count)

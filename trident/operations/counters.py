@@ -6,13 +6,7 @@ from collections.abc import Mapping
 
 
 def summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    """The counts of both together.
-
-    Examples
-    --------
-    >>> summed({"a": 1, "b": 2}, {"b": 3})
-    {'a': 1, 'b': 5}
-    """
+    """The counts of both together."""
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 

@@ -52,13 +52,7 @@ class KeptAnswers(StateUpdater[MapState]):
 
 
 def digest(args: str) -> str:
-    """What tells the arguments of a request from others.
-
-    Examples
-    --------
-    >>> digest("ann 5")
-    '09f2376f7d63247508639f3ed1b4fab1'
-    """
+    """What tells the arguments of a request from others."""
     return hashlib.blake2b(args.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -41,13 +41,7 @@ class StateRequest(NamedTuple):
 
     @staticmethod
     def decode(text: str) -> StateRequest:
-        """The request that a text is.
-
-        Examples
-        --------
-        >>> StateRequest.decode(StateRequest("latest", "key", "count", "cat").encode())
-        StateRequest(read='latest', form='key', state='count', text='cat')
-        """
+        """The request that a text is."""
         return StateRequest(*orjson.loads(text))
 
 

@@ -79,13 +79,7 @@ class StateService(QueuedService):
 
 
 def queue_of(state: str) -> str:
-    """The queue of a state, which is also what ``allow=`` calls it.
-
-    Examples
-    --------
-    >>> queue_of("count")
-    'state/count'
-    """
+    """The queue of a state, which is also what ``allow=`` calls it."""
     return f"state/{state}"
 
 

@@ -125,13 +125,7 @@ class TridentTuple(tuple[Any, ...]):
 
 @lru_cache(maxsize=1024)
 def tuple_type(fields: Fields) -> type[TridentTuple]:
-    """The class of the tuples with these fields; calling it costs what ``tuple(values)`` does.
-
-    Examples
-    --------
-    >>> tuple_type(Fields("word"))(["cat"])
-    ('cat',)
-    """
+    """The class of the tuples with these fields; calling it costs what ``tuple(values)`` does."""
     return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
 
 

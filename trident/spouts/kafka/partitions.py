@@ -12,11 +12,6 @@ class KafkaPartition:
     `topic_id` is one that another topic of the same name does not have; None where the broker has
     no such ids. `begin` is where the stream begins in it, None where that is long past; `end` the
     offset behind the last record that may be read, None where it is `away`, which says why.
-
-    Examples
-    --------
-    >>> KafkaPartition("sentences", 3, None, 0, 17).getId()
-    'sentences-3'
     """
 
     topic: str
