@@ -75,15 +75,6 @@ class StoredMap(CommittedReads, SnapshottableMap):
         Makes bytes of values, for stores that exchange bytes.
     key : sequence
         Where the single value is kept.
-
-    Attributes
-    ----------
-    backing : IBackingMap
-        The store.
-    partitions : int
-        How many tasks update the state, each through an object of its own.
-    serializer : Serializer
-        What makes bytes of values.
     """
 
     kept_as: Kind
@@ -114,6 +105,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._key_types: KeyTypes | None = None
         self.late = 0
         self.partitions = 1
+        """How many tasks update the state, each through an object of its own."""
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]

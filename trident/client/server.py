@@ -45,16 +45,9 @@ class Server(ABC):
     def execute(self, asked: FunctionRequest, within: Within) -> str:
         """Call a function; a server is asked before its first call whether it knows ids.
 
-        Raises
-        ------
-        DRPCError
-            What the server told.
-        LostError
-            When the connection ended after the call was sent.
-        TimeoutError
-            When there was no answer in time.
-        OSError
-            When it could not be reached.
+        Raises the DRPCError that the server told, LostError where the connection ended after the
+        call was sent, TimeoutError where there was no answer in time, and OSError where it could
+        not be reached.
         """
         if self.knows_ids is None:
             try:

@@ -26,70 +26,46 @@ _STATES = "/api/v1/state"
 
 
 class StateValue(NamedTuple):
-    """A value, and what it is of.
-
-    Parameters
-    ----------
-    value : object
-        The value; None where there is none.
-    txid : int or None
-        The batch that it is of; None before the first.
-    """
+    """A value, and what it is of."""
 
     value: Any
+    """The value; None where there is none."""
     txid: int | None
+    """The batch that it is of; None before the first."""
 
 
 class StateValues(NamedTuple):
-    """Values of one moment, and what they are of.
-
-    Parameters
-    ----------
-    values : list
-        The values in the order of the keys; None for each that is absent.
-    txid : int or None
-        The batch that they are of; None before the first.
-    """
+    """Values of one moment, and what they are of."""
 
     values: list[Any]
+    """The values in the order of the keys; None for each that is absent."""
     txid: int | None
+    """The batch that they are of; None before the first."""
 
 
 class StateInfo(NamedTuple):
-    """A state, as a server describes it.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    key, value : mapping of str to (str or None), or None
-        The types of the fields of its keys, none for a single value, and of its values; None where
-        the topology doesn't know.
-    kind : str or None
-        How its values are kept: ``"opaque"``, ``"transactional"`` or ``"non-transactional"``.
-    reads : str
-        ``"committed batches"``, or what else readers may see.
-    guarantee, why : str
-        What is guaranteed of its content, and why.
-    group : str or None
-        The batch group that updates it, whose states can be read as of one batch; None for a state
-        that the topology only reads.
-    txid : int or None
-        Its last committed batch.
-    problem : str or None
-        Why it can't be read at all, or now.
-    """
+    """A state, as a server describes it."""
 
     name: str
+    """Its name."""
     key: Mapping[str, str | None] | None
     value: Mapping[str, str | None] | None
+    """The types of the fields of its keys, none for a single value, and of its values; None where
+    the topology doesn't know."""
     kind: str | None
+    """How its values are kept: ``"opaque"``, ``"transactional"`` or ``"non-transactional"``."""
     reads: str
+    """``"committed batches"``, or what else readers may see."""
     guarantee: str
     why: str
+    """What is guaranteed of its content, and why."""
     group: str | None
+    """The batch group that updates it, whose states can be read as of one batch; None for a state
+    that the topology only reads."""
     txid: int | None
+    """Its last committed batch."""
     problem: str | None
+    """Why it can't be read at all, or now."""
 
 
 class StateClient(Client):

@@ -90,12 +90,8 @@ class RequestEngine:
         Each gets its answer, or what failed it, which leaves nothing of it. After one that failed
         there may be none: those that follow are of the next batch.
 
-        Raises
-        ------
-        FailedException
-            A store is away: the attempt has failed.
-        Exception
-            What was to be written can't be: the attempt has failed, and parts of it may be written.
+        What it raises has failed the attempt: FailedException where a store is away, anything else
+        where what was to be written can't be, and parts of it may be written.
         """
         before, started = self._counters.counts(), perf_counter()
         kept, updater = self._kept, self._answers.updater

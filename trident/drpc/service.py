@@ -25,22 +25,10 @@ class LocalDRPC(QueuedService):
     together: each state is asked once for all of them. Where Spark answers the query, each call
     is a job instead.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan; its states are made anew, for reading.
-    conf : mapping, optional
-        What operations are prepared with.
-    on_spark : callable, optional
-        Makes the queue of a query that Spark answers, of the plan, the query, `conf` and
-        `most_waiting`. Without it such a query is refused.
-    most_waiting : int
-        How many calls of one function wait at most; more are refused.
-
-    Raises
-    ------
-    PlanError
-        For a query with a step that its engine can't run, or one for Spark without a session.
+    The states are made anew, for reading; operations are prepared with `conf`. `on_spark` makes the
+    queue of a query that Spark answers: without it such a query is a PlanError, as is one with a
+    step that its engine can't run. At most `most_waiting` calls of one function wait; more are
+    refused.
 
     Notes
     -----
