@@ -11,7 +11,14 @@ import pytest
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import EpisodePlace, truth_of
 from trident.chaos.life import UNHARMED, Fate, Life
-from trident.chaos.on_spark import FrameWords, SparkClients, SparkPrograms, WithJVM, below
+from trident.chaos.on_spark import (
+    FrameWords,
+    SparkClients,
+    SparkPrograms,
+    WithJVM,
+    be_program,
+    below,
+)
 from trident.chaos.process import DriverEnd
 from trident.chaos.record import Record
 from trident.chaos.truth import Differences
@@ -25,7 +32,7 @@ pytestmark = [
 ]
 
 
-KILLED = [Fate("after write"), Fate("after commit", passes=1), UNHARMED]
+DRIVERS = [Fate("after write", passes=1), UNHARMED]
 
 
 def stands_still(pid: int) -> bool:
@@ -41,7 +48,7 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     contender = SparkPrograms().declared("words", topology, factory, FrameWords(record, 9))
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
-    work = partial(contender.drive, place, life)
+    work = partial(be_program, contender, place, life)
     with closing(WithJVM(work, tmp_path / "log", life)) as driver:
         wait_until(lambda: "JVM" in [is_a for _, is_a in below(driver.pid)], 120)
         [jvm] = [pid for pid, is_a in below(driver.pid) if is_a == "JVM"]
@@ -64,9 +71,9 @@ def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
     with way.served(tmp_path) as troubles, way.source("opaque", record, tmp_path) as source:
         contender = way.declared("words", topology, factory, source)
-        for number, fate in enumerate(KILLED, 1):
+        for number, fate in enumerate(DRIVERS, 1):
             life = Life(number, fate, tmp_path / f"mark-{number}")
-            work = partial(contender.drive, place, life)
+            work = partial(be_program, contender, place, life)
             with closing(WithJVM(work, tmp_path / "log", life)) as driver:
                 assert driver.wait(250)
             ended = DriverEnd.KILLED if fate.point else DriverEnd.FINISHED

@@ -25,7 +25,6 @@ from trident.chaos.contender import (
     Declared,
     EpisodePlace,
     OwnSpout,
-    Reader,
     TopologyFunction,
     WordSource,
 )
@@ -35,7 +34,6 @@ from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
 from trident.chaos.store import ChaosStore
 from trident.chaos.trouble import Trouble, restart
-from trident.chaos.truth import Key
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
@@ -75,39 +73,6 @@ class FrameWords(WordSource):
 
     def _folder(self, place: EpisodePlace) -> Path:
         return place.folder / "words"
-
-
-@dataclass(frozen=True)
-class OnSpark(Contender):
-    """A contender whose drivers are programs of their own, as Spark can't be forked."""
-
-    inner: Contender
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What it is called."""
-        return self.inner.name
-
-    @property
-    def reads_whole(self) -> bool:  # type: ignore[override]
-        """Whether it promises that readers see whole batches."""
-        return self.inner.reads_whole
-
-    @property
-    def points(self) -> Sequence[str]:  # type: ignore[override]
-        """Which points its batches pass."""
-        return self.inner.points
-
-    def before(self, place: EpisodePlace) -> None:
-        self.inner.before(place)
-
-    def drive(self, place: EpisodePlace, life: Life) -> None:
-        told = life.mark.with_suffix(".told")
-        told.write_bytes(pickle.dumps((self.inner, place, life)))
-        os.execv(sys.executable, [sys.executable, "-m", __name__, str(told)])
-
-    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
-        return self.inner.reading(place, keys)
 
 
 @dataclass(frozen=True)
@@ -182,10 +147,13 @@ class SparkEpisode(Episode):
 
     _process = WithJVM
 
-    _troubled = 0.2  # there are fewer rounds
+    _troubled = 0.3  # there are fewer rounds
 
     _jvms: ClassVar[float] = 0.5
     """How many of those that are killed at any moment lose their JVM."""
+
+    def _drive(self, life: Life) -> None:
+        be_program(self.contender, self.place, life)
 
     def _kill(self, driver: Killed) -> bool:
         self._wait_at_work(driver)
@@ -255,35 +223,33 @@ class SparkPrograms(Way):
     """Drivers are programs with a session of Spark each."""
 
     source_name = "frame"
+    sources: ClassVar[Sequence[str]] = ("frame", "opaque", "transactional")
     words = 300
     episode: ClassVar[type[Episode]] = SparkEpisode
     server = ""
     """That of Spark Connect."""
 
     def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
-        if name == "frame" and not self.server:
-            return nullcontext(FrameWords(record, MOST))
-        if name not in ("opaque", "transactional"):
-            known = (
-                ["opaque", "transactional"] if self.server else ["frame", "opaque", "transactional"]
-            )
-            raise UsageError("--source, with --spark, is", name, known)
-        return nullcontext(OwnSpout(record, MOST, name))
+        if name not in self.sources:
+            raise UsageError("--source, with --spark, is", name, self.sources)
+        frame = name == "frame"
+        return nullcontext(FrameWords(record, MOST) if frame else OwnSpout(record, MOST, name))
 
     def declared(
         self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
-    ) -> OnSpark:
-        return OnSpark(DeclaredForSpark(name, make, factory, source, self.server))
+    ) -> DeclaredForSpark:
+        return DeclaredForSpark(name, make, factory, source, self.server)
 
     def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
         frame = FrameWords(record, MOST)
-        return [OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))]
+        return [ForeachBatchByHand(record, MOST, store.plain, store.redis, frame)]
 
 
 class SparkClients(SparkPrograms):
     """Drivers are clients of one server of Spark Connect, which is killed too."""
 
     source_name = "opaque"
+    sources = ("opaque", "transactional")
     episode = ConnectEpisode
 
     @contextmanager
@@ -301,6 +267,13 @@ def session(server: str = "") -> Any:
     from trident.spark.session import local_session, session_at
 
     return session_at(server) if server else local_session(**_SETTINGS)
+
+
+def be_program(contender: Contender, place: EpisodePlace, life: Life) -> None:
+    """Have this process be the driver, as a program of its own: Spark can't be forked."""
+    told = life.mark.with_suffix(".told")
+    told.write_bytes(pickle.dumps((contender, place, life)))
+    os.execv(sys.executable, [sys.executable, "-m", __name__, str(told)])
 
 
 def main(told: Path) -> int:

@@ -145,8 +145,12 @@ class Episode:
         self._lives += 1
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
-        work = partial(self.contender.drive, self.place, life)
+        work = partial(self._drive, life)
         return life, self._process(work, mark.with_suffix(".log"), life)
+
+    def _drive(self, life: Life) -> None:
+        """Be a driver, in a process of its own."""
+        self.contender.drive(self.place, life)
 
     def _done(
         self,
