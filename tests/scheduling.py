@@ -24,20 +24,20 @@ def begin_with_the_longest(items: list[pytest.Item]) -> None:
     """Order files so that no process is left alone with a long one at the end.
 
     Long are those with a test that is marked to take long, and then those with many tests, of which
-    one on Spark counts as fifty: it takes about a second. Every fifth file is one of faults, as
-    long as there are some: they wait for time-outs and restarts, while the others compute.
+    one on Spark counts as fifty: it takes about a second. Every fourth file is one of faults or of
+    Kafka, as long as there are some: these wait most of their time, while the others compute.
     """
     tests = Counter[Path]()
     for item in items:
         tests[item.path] += 50 if "spark" in item.keywords else 1
     marked = {item.path for item in items if {"slow", "timeout"} & {*item.keywords}}
     order = sorted(tests, key=lambda path: (path not in marked, -tests[path]))
-    waiting = [path for path in order if _FAULTS.search(f"{path}")]
+    waiting = [path for path in order if _WAITING.search(f"{path}")]
     order = [path for path in order if path not in waiting]
     for place, path in enumerate(waiting):
-        order.insert(2 + 5 * place, path)
+        order.insert(2 + 4 * place, path)
     places = {path: place for place, path in enumerate(order)}
     items.sort(key=lambda item: places[item.path])
 
 
-_FAULTS = re.compile("/faults/|_faults|_outages|_sentinel|_takeover")
+_WAITING = re.compile("/faults/|/kafka/|_faults|_outages|_sentinel|_takeover")
