@@ -26,7 +26,6 @@ from trident.batch.errors import OutageError
 from trident.errors import GuaranteeWarning
 from trident.operation_error import OperationError
 from trident.spark.errors import EngineLostError, SparkSessionError
-from trident.spark.versions import connect_jars
 from trident.spouts.feeder import FeedError
 from trident.states import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.errors import StateUnavailableError
@@ -36,8 +35,7 @@ from trident.testing.servers.connect import ConnectServer
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
-    folder = tmp_path_factory.mktemp("connect")
-    with ConnectServer(folder, {**settings, **connect_jars()}) as server:
+    with ConnectServer(tmp_path_factory.mktemp("connect"), settings) as server:
         yield server
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyspark
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
@@ -64,13 +65,6 @@ def is_connect(given: Any) -> bool:
     return type(given).__module__.startswith("pyspark.sql.connect")
 
 
-def connect_jars() -> Mapping[str, str]:
-    """The settings that bring a Spark Connect server; since 4.0 PySpark has it itself."""
-    if _VERSION >= (4, 0):
-        return {}
-    return {"spark.jars.packages": f"org.apache.spark:spark-connect_2.12:{pyspark.__version__}"}
-
-
 def session_of_server(session: Any) -> SparkSession:
     """A session of the same server, with the same settings.
 
@@ -112,9 +106,9 @@ def _bound_retries(session: Any, most: int) -> None:
 
 def is_away(error: Any) -> bool:
     """Whether Spark Connect's server did not answer, or does not know the session any more."""
-    if not type(error).__module__.startswith("pyspark.errors.exceptions.connect"):
+    if not isinstance(error, PySparkException):
         return False
-    if (condition_of(error) or "").startswith("INVALID_HANDLE.SESSION"):
+    if (condition_of(error) or "").startswith(("INVALID_HANDLE.SESSION", "RETRIES_EXCEEDED")):
         return True
     # An error that a server tells has a class of its own, and may quote values.
     return type(error).__name__ == "SparkConnectGrpcException" and "UNAVAILABLE" in str(error)
@@ -123,7 +117,7 @@ def is_away(error: Any) -> bool:
 def kept_by_server(frame: Any, eager: bool) -> DataFrame:
     """``localCheckpoint`` on Spark Connect; before 4.0 the rows are kept in this process."""
     session = frame.sparkSession
-    if not hasattr(session, "_create_remote_dataframe"):
+    if _VERSION < (4, 0):
         return made_of(session, table_of(frame), frame.schema)
     found = frame.localCheckpoint(eager=eager)
     # Which is of the thread's active session.
@@ -234,7 +228,8 @@ def made_of(session: SparkSession, data: Any, schema: Any) -> DataFrame:
         from pyspark.sql.connect import dataframe, plan
 
         remote: Any = dataframe.DataFrame
-        made: DataFrame = remote.withPlan(plan.LocalRelation(data, schema.json()), session)
+        whole = data.combine_chunks()  # of several record batches a server of 3.5 takes the first
+        made: DataFrame = remote.withPlan(plan.LocalRelation(whole, schema.json()), session)
         return made
     sql, context = _jvm().PythonSQLUtils, session.sparkContext
     rows = context._serialize_to_jvm(
