@@ -26,7 +26,7 @@ def cluster(folder: Path) -> Iterator[str]:
     port = _free_port()
     address = f"spark://127.0.0.1:{port}"
     environment = {
-        **os.environ,
+        **{name: os.environ[name] for name in os.environ if name != "PYTHONPATH"},
         "SPARK_HOME": str(_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",

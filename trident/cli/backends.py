@@ -14,6 +14,7 @@ from trident.cli.installed import extras
 
 _FURTHER = {
     "spark": ["streams of DataFrames", "batches on executors"],
+    "connect": ["sessions of Spark Connect"],
     "kafka": ["a source", "topics as states"],
     "drpc": ["servers and clients of queries"],
     "opentelemetry": ["spans of batches and queries"],

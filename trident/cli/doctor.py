@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from trident.backends.state_url import StateURL
 from trident.cli.installed import Extra, extras
 from trident.cli.named import named_topology
 from trident.cli.named_state import NamedState, is_url, named_state, state_of
+from trident.cli.workers import workers_here, workers_of_session
 from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
@@ -30,13 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose stores to look at: those of a topology's states, or the URL of a store for "
         "states or checkpoints; without any only this machine",
     )
+    parser.add_argument(
+        "--session",
+        nargs="?",
+        const="",
+        metavar="master",
+        help="ask the workers of a Spark session too, made as `run --spark` makes it",
+    )
     parser.add_argument("--json", action="store_true", help="an object on a line for each finding")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each finding; 1 where one is a problem."""
     status = 0
-    for found in _found(arguments.looked_at):
+    for found in _found(arguments.looked_at, arguments.session):
         told = json.dumps(asdict(found), ensure_ascii=False) if arguments.json else str(found)
         print(one_line(told))
         sys.stdout.flush()
@@ -44,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _found(words: Iterable[str]) -> Iterator[Finding]:
+def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
     found = extras()
     yield Finding("ok", f"Python {platform.python_version()}, {sys.executable}")
     yield from map(_driver, found)
@@ -52,9 +59,17 @@ def _found(words: Iterable[str]) -> Iterator[Finding]:
         from trident.spark.java import java  # pyspark is optional
 
         yield java()
-        yield _workers()
+        yield workers_here()
+    states: list[NamedState] = []
     for word in words:
-        yield from _place(word)
+        if word.partition(":")[0].lower() in {*checkpoints.BUILT_IN} - {*urls.BUILT_IN}:
+            yield _checkpoint(word)
+            continue
+        for named in _states(word):
+            yield from _state(named)
+            states.append(named)
+    if session is not None:
+        yield from _session(session, states, found)
 
 
 def _driver(extra: Extra) -> Finding:
@@ -67,43 +82,31 @@ def _driver(extra: Extra) -> Finding:
     return Finding("ok", f"{extra.name}: not installed", f"Where it is needed: {extra.pip}.")
 
 
-def _workers() -> Finding:
-    """Which Python Spark's workers run, as far as this machine tells."""
-    from trident.spark.workers import is_own, version_of
-
-    program = os.environ.get("PYSPARK_PYTHON")
-    if program is None or is_own(program):
-        which = "this one" if program else "this one in a local session"
-        return Finding("ok", f"the Python of Spark's workers is {which}")
-    advice = "Set PYSPARK_PYTHON to the same version, with the same packages."
+def _session(master: str, states: list[NamedState], found: list[Extra]) -> Iterator[Finding]:
+    stores = [type(named.store).__module__.split(".") for named in states]
+    drivers = [each for each in found if any(each.name in store for store in stores)]
     try:
-        found = version_of(program)
+        yield from workers_of_session(master, drivers)
     except TridentError as error:
-        return Finding("problem", str(error).rstrip("."), advice)
-    own = ".".join(map(str, sys.version_info[:2]))
-    if found != own:
-        what = f"the Python of Spark's workers, {program}, is {found}, and this one {own}"
-        return Finding("problem", what, advice)
-    return Finding("ok", f"the Python of Spark's workers, {program}, is {found}")
+        yield _problem(error)
 
 
-def _place(word: str) -> Iterator[Finding]:
-    """What is found of a URL's store, or of those of a topology."""
-    if word.partition(":")[0].lower() in {*checkpoints.BUILT_IN} - {*urls.BUILT_IN}:
-        yield _checkpoint(word)
-        return
+def _states(word: str) -> Iterator[NamedState]:
+    """The state of a URL, or those of a topology."""
     if is_url(word):
-        yield from _store(named_state(word, prefix="state"))
+        yield named_state(word, prefix="state")
         return
     name, _, only = word.partition("/")
     plan = named_topology(name).plan()
-    states = [node.state.name for node in plan.states]
-    for state in [only] if only else states:
-        named = state_of(plan, state, name)
-        if named.guarantee is not None and not named.guarantee.exact:
-            what = f"{named.shown} is {named.guarantee.level}: {named.guarantee.why}"
-            yield Finding("warning", what, named.guarantee.advice or "")
-        yield from _store(named)
+    for state in [only] if only else [node.state.name for node in plan.states]:
+        yield state_of(plan, state, name)
+
+
+def _state(named: NamedState) -> Iterator[Finding]:
+    if named.guarantee is not None and not named.guarantee.exact:
+        what = f"{named.shown} is {named.guarantee.level}: {named.guarantee.why}"
+        yield Finding("warning", what, named.guarantee.advice or "")
+    yield from _store(named)
 
 
 def _checkpoint(word: str) -> Finding:

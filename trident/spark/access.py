@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -19,6 +19,7 @@ from trident.spark.versions import (
 )
 
 _LOCAL = re.compile(r"local(\[.*\])?")
+Names = tuple[str, ...]
 _ROWS = 10_000
 """More than the tasks that Spark makes where nothing else is said, on any cluster."""
 
@@ -62,11 +63,11 @@ class Classic:
         """Whether nothing runs on the session any more."""
         return self._context._jsc is None
 
-    def missing(self, names: tuple[str, ...]) -> Mapping[str, str]:
-        """Which modules the workers can't import, and why."""
+    def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
+        """What the workers are and lack: an answer of each task; see `_asks`."""
         tasks = self.parallelism  # one for each core, so that all workers run one
-        asked = self._context.parallelize(range(tasks), tasks).mapPartitions(_asks(names))
-        return dict(asked.collect())
+        asks = _asks(modules, packages)
+        return list(self._context.parallelize(range(tasks), tasks).mapPartitions(asks).collect())
 
     def own_session(self) -> SparkSession:
         """A new session with the user's settings."""
@@ -117,15 +118,16 @@ class Connect:
     def parallelism(self) -> int:
         """How many tasks Spark makes where nothing else is said."""
         if self._session not in _parallelism:
-            self.missing(())
+            self.ask_workers((), ())
         return _parallelism[self._session]
 
-    def missing(self, names: tuple[str, ...]) -> Mapping[str, str]:
-        """Which modules the workers can't import, and why."""
-        told = self._session.range(_ROWS).mapInArrow(_asks_in_arrow(names), "told string")
+    def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
+        """What the workers are and lack: an answer of each task; see `_asks`."""
+        asks = _asks_in_arrow(modules, packages)
+        told = self._session.range(_ROWS).mapInArrow(asks, "told string")
         answers = [json.loads(row.told) for row in told.collect()]
         _parallelism[self._session] = len(answers)
-        return {name: problem for answer in answers for name, problem in answer.items()}
+        return answers
 
     def own_session(self) -> SparkSession:
         """A new session with the user's settings."""
@@ -174,35 +176,53 @@ def partitions_of(frame: DataFrame) -> int:
     return access_to(frame.sparkSession).partitions_of(frame)
 
 
-def _asks(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[tuple[str, str]]]:
-    """A task that tells which modules can't be imported, and why.
+def _asks(modules: Names, packages: Names) -> Callable[[Iterable[Any]], Iterator[dict[str, Any]]]:
+    """A task that tells where it runs, and which modules it can't import and why.
+
+    With the version of this package there, and which packages are not installed.
 
     It is a closure, and uses nothing of this module, so that it is pickled by value: a worker
     without this package could not import it.
     """
 
-    def ask(_: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    def ask(_: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        import platform
+        import sys
         from importlib import import_module
+        from importlib.metadata import PackageNotFoundError, version
 
-        for name in names:
+        problems, lacking = {}, []
+        for name in modules:
             try:
                 import_module(name)
             except Exception as error:
-                yield name, f"{type(error).__name__}: {error}"
+                problems[name] = f"{type(error).__name__}: {error}"
+        for name in packages:
+            try:
+                version(name)
+            except PackageNotFoundError:
+                lacking.append(name)
+        yield {
+            "place": f"{platform.node()}, {sys.executable}",
+            "python": platform.python_version(),
+            "trident": getattr(sys.modules.get("trident"), "__version__", None),
+            "problems": problems,
+            "lacking": lacking,
+        }
 
     return ask
 
 
-def _asks_in_arrow(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _asks_in_arrow(modules: Names, packages: Names) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The same as rows of Arrow, one for each task."""
-    ask = _asks(names)
+    ask = _asks(modules, packages)
 
     def ask_in_arrow(batches: Iterable[Any]) -> Iterator[Any]:
         import json
 
         import pyarrow
 
-        yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(dict(ask(batches)))]})
+        yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(next(ask(batches)))]})
 
     return ask_in_arrow
 

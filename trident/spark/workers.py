@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -17,7 +17,9 @@ from trident.spark.access import access_to
 from trident.spark.errors import WorkerError
 from trident.spark.quiet import TASKS, Quiet
 
-_NEEDED = ("pyarrow", "numpy", "orjson", "cachetools", "trident")
+VERSION: str = sys.modules["trident"].__version__  # which no module of it may import
+OF_SPARK = ("pyarrow", "numpy")
+_NEEDED = (*OF_SPARK, "orjson", "cachetools", "trident")
 _PATIENCE = 60.0
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 _MISMATCH = re.compile(r"PYTHON_VERSION_MISMATCH\]\D*(\d+)\D+(\d+)")
@@ -39,7 +41,7 @@ def check_workers(spark: SparkSession) -> None:
     if not access.is_local or not is_own(python):
         if access.is_local:
             _check_version(python, version_of(python))
-        _check_modules(python, _missing(spark, python))
+        _check_modules(python, ask_workers(spark))
     _found_fit.add(access.workers)
 
 
@@ -69,11 +71,17 @@ def _check_version(python: str, found: str) -> None:
         raise WorkerError(f"Spark's workers run Python {found} ({python}), this program runs {own}")
 
 
-def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
+def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
+    """Ask the workers of a session what they are, and what they lack of what we need.
+
+    An answer of each task has `place`, `python`, `trident` (versions), `problems` with the modules
+    that can't be imported, and `lacking` of the packages.
+    """
+    python = access_to(spark).python
     quiet = Quiet(spark, *TASKS)
     quiet.on()
     try:
-        return access_to(spark).missing(_NEEDED)
+        return access_to(spark).ask_workers(_NEEDED, packages)
     except Exception as error:
         text = str(error)
         if found := _MISMATCH.search(text):
@@ -84,7 +92,11 @@ def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
         quiet.off()
 
 
-def _check_modules(python: str, problems: Mapping[str, str]) -> None:
-    if problems:
-        found = ", ".join(f"{name} ({problem})" for name, problem in problems.items())
-        raise WorkerError(f"Spark's workers, {python}, can't import {found}")
+def _check_modules(python: str, answers: Iterable[Mapping[str, Any]]) -> None:
+    for told in answers:
+        if told["problems"]:
+            found = ", ".join(f"{name} ({why})" for name, why in told["problems"].items())
+            raise WorkerError(f"Spark's workers, {python}, can't import {found}")
+        if told["trident"] != VERSION:
+            found = f"trident {told['trident']}, and this program {VERSION}"
+            raise WorkerError(f"Spark's workers, {python}, have {found}")
