@@ -42,6 +42,7 @@ def child_of(process: subprocess.Popen[str]) -> int:
     return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_is_started_again_and_a_signal_ends_it_for_good(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_run_that_is_killed_is_started_again_and_a_signal_ends_it_for_good(
     assert capsys.readouterr().out == f"{last}\n"
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_is_a_cause_for_a_restart_until_there_were_enough(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +77,7 @@ def test_a_store_that_is_away_is_a_cause_for_a_restart_until_there_were_enough(
     assert process.returncode == PASSING == 75
 
 
+@pytest.mark.slow
 def test_what_the_program_does_wrong_is_no_cause_for_a_restart(place: Path) -> None:
     with supervised(place, "failing", "--restarts", "3") as process:
         _, errors = process.communicate(timeout=PATIENCE)
@@ -83,6 +86,7 @@ def test_what_the_program_does_wrong_is_no_cause_for_a_restart(place: Path) -> N
     assert "started again" not in errors
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_process_that_would_start_it_again(place: Path) -> None:
     with supervised(place, "endless", "--restarts", "3") as process:
         next(told(process))
