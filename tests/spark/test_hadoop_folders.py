@@ -18,6 +18,7 @@ from tests.spark.drivers import Drivers
 from tests.spark.files import wait_for
 from tests.spark.lines import Lines
 from trident.backends import sqlite
+from trident.log.errors import LogUnavailableError
 from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.spark.hadoop_folder import HadoopFolder
@@ -149,6 +150,42 @@ def test_a_folder_has_what_was_written_and_not_removed(
     for _ in range(2):
         folder.remove("one")
     assert folder.names() == ["two"]
+
+
+def test_a_write_that_fails_leaves_nothing(folder: Folder) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"half"
+        raise InterruptedError
+
+    with pytest.raises((InterruptedError, LogUnavailableError)):
+        folder.write("one", parts())
+    assert folder.names() == []
+
+
+@pytest.mark.parametrize("folder", ["s3a", "hdfs"], indirect=True)
+def test_a_file_that_is_removed_while_it_is_read_is_none(folder: HadoopFolder) -> None:
+    files = folder._files
+
+    class Removing:
+        def open(self, path: Any) -> Any:
+            files.delete(path, False)
+            return files.open(path)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(files, name)
+
+    folder.write("one", [b"all"])
+    folder._files = Removing()
+    assert folder.read("one") is None
+
+
+@pytest.mark.parametrize("folder", ["s3a"], indirect=True)
+def test_errors_name_the_place_and_no_secret(folder: HadoopFolder) -> None:
+    login = HadoopFolder(folder._jvm, folder._files, "wrong://me:hidden@bucket/a b").below("c")
+    with pytest.raises(LogUnavailableError) as raised:
+        login.read("one")
+    assert "wrong://***@bucket/a b/c" in str(raised.value)
+    assert "hidden" not in str(raised.value)
 
 
 def test_of_two_files_of_a_batch_the_later_runs_counts(folder: Folder) -> None:

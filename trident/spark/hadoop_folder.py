@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from trident.log.checkpoint import shown
 from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import Folder
+from trident.states.secrets import masked
 
 _CHUNK = 1 << 22
 """Bytes that cross into the JVM, or out of it, at once."""
@@ -28,20 +28,20 @@ class HadoopFolder(Folder):
     """
 
     def __init__(self, jvm: Any, files: Any, url: str) -> None:
-        self.url, self.place = url, shown(url)
+        self.url, self.place = url, masked(url)
         self._jvm = jvm
         self._files = files
 
     @classmethod
     def at(cls, session: SparkSession, url: str) -> HadoopFolder:
         """Return the folder at `url`; raise CheckpointError where Spark knows no such place."""
-        jvm: Any = session._jvm
-        settings = session._jsparkSession.sessionState().newHadoopConf()
         try:
+            jvm: Any = session._jvm
+            settings = session._jsparkSession.sessionState().newHadoopConf()
             files = jvm.org.apache.hadoop.fs.Path(url).getFileSystem(settings)
         except (Py4JJavaError, PySparkException) as error:
             raise CheckpointError(
-                shown(url),
+                masked(url),
                 f"Spark can't use it: {_text(error)}",
                 "Give the session the file system's jars and settings, as for reading there "
                 "(docs/checkpoints.md); or a path where it is mounted.",
@@ -56,34 +56,37 @@ class HadoopFolder(Folder):
             self._files.mkdirs(self._path())
 
     def names(self) -> list[str]:
-        with self._reached():
-            path = self._path()
-            found = self._files.listStatus(path) if self._files.exists(path) else []
-            return [each.getPath().getName() for each in found]
+        with self._reached(), suppress(FileNotFoundError), _missing_found_out():
+            return [each.getPath().getName() for each in self._files.listStatus(self._path())]
+        return []
 
     def read(self, name: str) -> bytes | None:
         path, content = self._path(name), self._jvm.org.apache.commons.io.IOUtils
-        with self._reached():
-            if not self._files.exists(path):
-                return None
+        with self._reached(), suppress(FileNotFoundError), _missing_found_out():
             length = self._files.getFileStatus(path).getLen()
             sizes = [min(_CHUNK, length - start) for start in range(0, length, _CHUNK)]
             with closing(self._files.open(path)) as stream:
                 return b"".join(content.toByteArray(stream, size) for size in sizes)
+        return None
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         temporary, path = self._path(f"{secrets.token_hex(8)}.tmp"), self._path(name)
         with self._reached():
-            with closing(self._files.create(temporary)) as output:
-                for part in parts:
-                    for start in range(0, len(part), _CHUNK):
-                        output.write(bytes(part[start : start + _CHUNK]))
-                if output.hasCapability("hsync"):
-                    output.hsync()
-            self._files.delete(path, False)
-            if not self._files.rename(temporary, path):
-                problem = f"{temporary.getName()} can't be renamed to {name}"
-                raise LogUnavailableError(self.place, problem, _ADVICE)
+            try:
+                with closing(self._files.create(temporary)) as output:
+                    for part in parts:
+                        for start in range(0, len(part), _CHUNK):
+                            output.write(bytes(part[start : start + _CHUNK]))
+                    if output.hasCapability("hsync"):
+                        output.hsync()
+                self._files.delete(path, False)
+                if not self._files.rename(temporary, path):
+                    problem = f"{temporary.getName()} can't be renamed to {name}"
+                    raise LogUnavailableError(self.place, problem, _ADVICE)
+            except BaseException:
+                with suppress(Exception):  # else the next start does it
+                    self._files.delete(temporary, False)
+                raise
 
     def remove(self, name: str) -> None:
         with self._reached():
@@ -100,7 +103,18 @@ class HadoopFolder(Folder):
             raise LogUnavailableError(self.place, _text(error), _ADVICE) from error
 
 
+@contextmanager
+def _missing_found_out() -> Iterator[None]:
+    """Raise as Python does where a file is not there, or not any more."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() == "java.io.FileNotFoundException":
+            raise FileNotFoundError from error
+        raise
+
+
 def _text(error: Exception) -> str:
-    """What the JVM has thrown, in a line."""
+    """What the JVM has thrown, in a line without secrets."""
     thrown = getattr(error, "java_exception", None)
-    return str(thrown or error).partition("\n")[0]
+    return masked(str(thrown or error).partition("\n")[0])
