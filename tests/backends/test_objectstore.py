@@ -42,7 +42,7 @@ def stand_in() -> Iterator[StandIn]:
         yield server
 
 
-@pytest.mark.parametrize("server", ["moto_server", "azurite_server", "google_store"])
+@pytest.mark.parametrize("server", ["seaweedfs_server", "azurite_server", "google_store"])
 def test_of_racing_creates_exactly_one_wins(server: str, request: pytest.FixtureRequest) -> None:
     url = below(request.getfixturevalue(server).url)
     stores = [opened(url) for _ in range(2)]
