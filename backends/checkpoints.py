@@ -18,7 +18,8 @@ BUILT_IN: Mapping[str, BuiltIn] = {
         ("s3", "az", "gs"), BuiltIn("trident.backends.objectstore:from_url", "objectstore")
     ),
 }
-_SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN)
+_OTHERS = " The file systems of Spark (hdfs:, s3a:, abfss:, dbfs:) are for spark_checkpoint=."
+_SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN, _OTHERS)
 
 
 def checkpoint_from_url(url: StateURL) -> CheckpointStore:
@@ -27,3 +28,8 @@ def checkpoint_from_url(url: StateURL) -> CheckpointStore:
     Raises StateURLError for what is unknown or doesn't fit.
     """
     return _SCHEMES.make(url, CheckpointStore)  # type: ignore[type-abstract]
+
+
+def schemes() -> list[str]:
+    """Return the schemes that the URL of a checkpoint may have, those of other packages too."""
+    return _SCHEMES.names

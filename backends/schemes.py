@@ -33,12 +33,13 @@ class Schemes:
     """The schemes that one kind of URL may have.
 
     `kind` is what such URLs are of, for errors; `group` the entry points under which other packages
-    register schemes.
+    register schemes; `others` says what other schemes are for.
     """
 
     kind: str
     group: str
     built_in: Mapping[str, BuiltIn]
+    others: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -87,6 +88,7 @@ class Schemes:
         advice = (
             "The driver of a store comes with its extra, as in pip install "
             f'"trident-spark[{extra}]", any other scheme with the package that registers it.'
+            + self.others
         )
         return StateURLError(what, scheme, known, advice)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trident.backends.objectstore.checkpoint import ObjectCheckpoint
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
@@ -20,6 +22,8 @@ _OWN: dict[str, dict[str, type]] = {
     },
     "gs": {"service_account": str, "bearer_token": str},
 }
+
+_ENDPOINT = re.compile(r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?(/[^\s?#]*)?", re.I)
 
 
 def from_url(url: StateURL) -> ObjectCheckpoint:
@@ -52,4 +56,12 @@ def from_url(url: StateURL) -> ObjectCheckpoint:
     if "@" in options.get("endpoint", ""):
         what = f"{url.scheme}: option endpoint can't have a login"
         raise StateURLError(what, "", (), "Give it by the options that are for it.")
+    # With a wrong endpoint, or a line break behind a key, the driver would panic.
+    if (endpoint := options.get("endpoint")) and not _ENDPOINT.fullmatch(endpoint):
+        what = f"{url.scheme}: option endpoint takes the address of a server, found"
+        raise StateURLError(what, endpoint, (), "Write it http://host:port, or https://host.")
+    for name, value in options.items():
+        if re.search(r"[\0-\x1f\x7f]", str(value)):
+            what = f"{url.scheme}: option {name} holds a line break or another control character"
+            raise StateURLError(what, "", (), "Strip it.")
     return ObjectCheckpoint(url.scheme, url.hosts[0][0], "/".join(names), **options)

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote, unquote
 
-from trident.backends.objectstore.errors import explained
+from trident.backends.objectstore.errors import OPTIONS, explained, quoted
 from trident.states.checkpoint_store import CheckpointStore
-from trident.states.errors import MissingDriverError, StateUnavailableError
+from trident.states.errors import MissingDriverError, StateUnavailableError, StateURLError
 from trident.states.secrets import is_secret
 
 _CLASSES = {"s3": "S3Store", "az": "AzureStore", "gs": "GCSStore"}
@@ -136,8 +136,22 @@ class ObjectCheckpoint(CheckpointStore):
         try:
             yield obstore, self._store
         except (obstore.exceptions.BaseError, OSError, ValueError) as error:
-            hidden = [str(self._settings[name]) for name in self._settings if is_secret(name)]
-            raise explained(str(error), self.where, hidden) from None
+            if isinstance(error, StateURLError):
+                raise
+            raise explained(str(error), self.where, self._hidden) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of Rust, and no Exception
+                raise
+            raise self._refused(error) from None
+
+    @property
+    def _hidden(self) -> list[str]:
+        return [str(self._settings[name]) for name in self._settings if is_secret(name)]
+
+    def _refused(self, error: BaseException) -> StateURLError:
+        """What is raised where the settings are wrong: no later try would mend them."""
+        what = f"{self.where}: {quoted(str(error), self._hidden)}"
+        return StateURLError(what, "", (), OPTIONS)
 
     @cached_property
     def _store(self) -> Any:
@@ -149,8 +163,14 @@ class ObjectCheckpoint(CheckpointStore):
         options = {**waits, "allow_http": True}  # as the endpoint says
         # A run tries again itself, and has to know when a request has failed.
         once = {"max_retries": 0}
-        made = getattr(_driver().store, _CLASSES[scheme])
-        return made(bucket, prefix=path, config=config, client_options=options, retry_config=once)
+        obstore = _driver()
+        made = getattr(obstore.store, _CLASSES[scheme])
+        try:
+            return made(
+                bucket, prefix=path, config=config, client_options=options, retry_config=once
+            )
+        except (obstore.exceptions.BaseError, ValueError) as error:
+            raise self._refused(error) from None
 
 
 def _path(name: str) -> str:

@@ -10,6 +10,8 @@ from trident.states.secrets import HIDDEN, masked
 
 _DOUBT = "Whether the last write took place is unknown; it is tried again."
 
+OPTIONS = "Look at the options of the URL, and at what the environment says of the store."
+
 _MEANINGS = (
     (
         r"\b169\.254\.|metadata\.google|token request",
@@ -54,8 +56,12 @@ def explained(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavail
         if re.search(pattern, said):
             answer = f" ({', '.join(told)})" if told else ""
             return StateUnavailableError(where, problem + answer, advice)
+    return StateUnavailableError(where, quoted(said, hidden), OPTIONS)
+
+
+def quoted(said: str, hidden: Sequence[str] = ()) -> str:
+    """Return what the driver has said, where it means nothing else; none of `hidden` is shown."""
     line = re.sub(r"(decode [\w ]+):.*", r"\1", said.partition("\n")[0])  # it quotes the file
     for each in hidden:
         line = line.replace(each, HIDDEN)
-    advice = "Look at the options of the URL, and at what the environment says of the store."
-    return StateUnavailableError(where, f"obstore says: {masked(line)}".rstrip(". "), advice)
+    return f"obstore says: {masked(line)}".rstrip(". ")

@@ -138,10 +138,33 @@ def test_a_store_that_is_away_is_told() -> None:
 def test_settings_that_the_driver_refuses_are_told_without_secrets() -> None:
     key = f"{SECRET} is no key"
     url = f"az://box/words?account_name=me&account_key={key.replace(' ', '%20')}"
-    with pytest.raises(StateUnavailableError, match="obstore says: .*Invalid Access Key") as raised:
+    with pytest.raises(StateURLError, match="obstore says: .*Invalid Access Key") as raised:
         opened(url).names()
     assert SECRET not in str(raised.value)
     assert "this" not in str(explained("b: this, that's it", "s3://b", ["this"])).partition(". ")[0]
+
+
+@pytest.mark.parametrize("endpoint", ["minio:9000", "http://", "ftp://minio", "http://minio?a"])
+def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
+    with pytest.raises(StateURLError, match="endpoint takes the address.*Write it http://host"):
+        opened(f"s3://b/words?endpoint={endpoint}")
+
+
+def test_a_key_with_a_line_break_is_refused_unseen() -> None:
+    with pytest.raises(StateURLError, match="secret_access_key holds a line break") as raised:
+        opened(f"s3://b/words?access_key_id=A&secret_access_key={SECRET}%0A")
+    assert SECRET not in str(raised.value)
+
+
+def test_a_panic_of_the_driver_is_an_error_that_no_later_start_mends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", "minio:9000")
+    url = f"s3://b/words?access_key_id=A&secret_access_key={SECRET}"
+    with pytest.raises(StateURLError, match="obstore says: request valid: InvalidUri"):
+        held_checkpoint(url)
+    assert main(["doctor", url]) == 1
+    assert "Look at the options of the URL" in capsys.readouterr().out
 
 
 def test_a_machine_without_a_login_is_told_where_to_give_one() -> None:

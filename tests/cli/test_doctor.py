@@ -66,6 +66,8 @@ def test_a_store_of_checkpoints_is_looked_at(capsys: pytest.CaptureFixture[str])
     assert main(["doctor", nobody]) == 1
     told = [each for each in capsys.readouterr().out.splitlines() if "127.0.0.1:1" in each]
     assert [each.startswith("problem") for each in told] == [True]
+    assert main(["doctor", "s3a://bucket/words"]) == 2
+    assert "sqlite, zookeeper. Did you mean 's3'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,14 @@ def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
         yield java()
         yield workers_here()
     states: list[NamedState] = []
+    kept, logs = urls.schemes(), checkpoints.schemes()
     for word in words:
-        if word.partition(":")[0].lower() in {*checkpoints.BUILT_IN} - {*urls.BUILT_IN}:
+        scheme = word.partition(":")[0].lower()
+        if scheme in logs and scheme not in kept:
             yield _checkpoint(word)
             continue
+        if is_url(word) and scheme not in kept:
+            raise StateURLError("no store's scheme is", scheme, sorted({*kept, *logs}))
         for named in _states(word):
             yield from _state(named)
             states.append(named)

@@ -188,12 +188,9 @@ def _store(text: str) -> CheckpointStore:
     try:
         return checkpoint_from_url(StateURL.parse(text))
     except StateURLError as error:
-        raise CheckpointError(
-            shown(text),
-            str(error).rstrip("."),
-            "Give the folder of a local file system, where the log can create files exclusively; "
-            "or the URL of Redis, ZooKeeper or an object store.",
-        ) from None
+        problem, _, advice = str(error).partition(". ")
+        default = "Give a folder, or the URL of Redis, ZooKeeper or an object store."
+        raise CheckpointError(shown(text), problem.rstrip("."), advice or default) from None
 
 
 def shown(place: Place) -> str:

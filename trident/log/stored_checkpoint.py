@@ -70,7 +70,8 @@ def reached(store: CheckpointStore) -> Iterator[None]:
     try:
         yield
     except StateUnavailableError as error:
-        problem = f"{error.place}: {error.problem}"
+        at = "" if error.place == store.where else f"{error.place}: "
+        problem = f"{at}{error.problem}"
         raise LogUnavailableError(store.where, problem, error.advice) from error
     except CorruptStateError as error:
         raise CheckpointError(store.where, str(error), "Give another place.") from error
