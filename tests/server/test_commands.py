@@ -166,3 +166,12 @@ def test_drpc_refuses_what_no_request_can_have(
     monkeypatch.setenv("TRIDENT_TOKEN", token)
     assert main(["drpc", f"{host}:{answering.port}", "upper"])
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_checkpoint_of_serve_may_be_a_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
+    url = "s3://bucket/words?endpoint=http://127.0.0.1:1&skip_signature=true"
+    assert main(["serve", "tests.server.served:topology", "--checkpoint", url]) == 75
+    assert "s3://bucket/words at http://127.0.0.1:1" in capsys.readouterr().err

@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="master",
-        help="run on Spark: local[*] where no master is given, under spark-submit the one it gives",
+        help="run on Spark: local[*] where neither a master, nor sc://host of Spark Connect, is "
+        "given; under spark-submit where that says",
     )
     parser.add_argument(
         "--engine", choices=get_args(EngineChoice), default="auto", help="see start (auto)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from trident.cli.named import named_topology
@@ -21,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "wherever it runs",
     )
     parser.add_argument(
-        "--checkpoint", type=Path, help="run the topology too, with this checkpoint"
+        "--checkpoint", help="run the topology too, with this checkpoint, a folder or a URL"
     )
     add_server_arguments(parser, HTTP_PORT)
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import Folder
+from trident.spark.versions import is_connect
 from trident.states.secrets import masked
 
 _CHUNK = 1 << 22
@@ -35,6 +36,9 @@ class HadoopFolder(Folder):
     @classmethod
     def at(cls, session: SparkSession, url: str) -> HadoopFolder:
         """Return the folder at `url`; raise CheckpointError where Spark knows no such place."""
+        if is_connect(session):
+            problem = "only a classic session has a spark_checkpoint=, and this is of Spark Connect"
+            raise CheckpointError(masked(url), problem, "Leave it out: spouts need none.")
         try:
             jvm: Any = session._jvm
             settings = session._jsparkSession.sessionState().newHadoopConf()

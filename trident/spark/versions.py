@@ -90,6 +90,22 @@ def end_session(session: Any) -> None:
     session.client.close()
 
 
+def require_answer(session: Any) -> None:
+    """Raise the error of a server that is away after 15 seconds, as the user's session wouldn't.
+
+    Then the session is left so, as PySpark asks the server for something at exit, too.
+    """
+    name = "_retry_policy" if _VERSION < (4, 0) else "_retry_policies"
+    before = getattr(session.client, name).copy()
+    _bound_retries(session, 6)
+    try:
+        session.conf.get("spark.app.name", None)
+    except Exception:
+        _bound_retries(session, 0)
+        raise
+    setattr(session.client, name, before)
+
+
 def _bound_retries(session: Any, most: int) -> None:
     """Let calls to a server that is away end: after six times, and 15 seconds.
 

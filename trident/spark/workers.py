@@ -14,8 +14,9 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from trident.spark.access import access_to
-from trident.spark.errors import WorkerError
+from trident.spark.errors import EngineLostError, WorkerError
 from trident.spark.quiet import TASKS, Quiet
+from trident.spark.versions import is_away, is_connect, require_answer
 
 VERSION: str = sys.modules["trident"].__version__  # which no module of it may import
 OF_SPARK = ("pyarrow", "numpy")
@@ -77,6 +78,14 @@ def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
     An answer of each task has `place`, `python`, `trident` (versions), `problems` with the modules
     that can't be imported, and `lacking` of the packages.
     """
+    if is_connect(spark):
+        try:
+            require_answer(spark)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            why = ", ".join(re.findall(r'details = "([^"]*)"', str(error))) or type(error).__name__
+            raise EngineLostError(f"its Connect server does not answer ({why})") from None
     python = access_to(spark).python
     quiet = Quiet(spark, *TASKS)
     quiet.on()
