@@ -164,3 +164,8 @@ def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixtu
     listed = {scheme for row in rows for scheme in row["schemes"]}
     assert listed >= {*urls.BUILT_IN, *checkpoints.BUILT_IN}
     assert all(row["offers"] for row in rows)
+
+
+def test_a_topology_behind_session_is_no_master(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--session", "words:topology"]) == 1
+    assert "no master of Spark begins as 'words:topology'" in capsys.readouterr().out

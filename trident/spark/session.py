@@ -17,6 +17,7 @@ from trident.spark.errors import SparkSessionError
 from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
 from trident.spark.versions import file_manager
+from trident.states.errors import UsageError
 from trident.states.tracebacks import Briefly
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def local_session(**conf: Any) -> SparkSession:
     return SparkSession(context)
 
 
+_MASTERS = ("local", "spark:", "k8s:", "yarn", "mesos:", "sc:")
+
+
 def session_at(master: str) -> SparkSession:
     """Return the session that a command runs a topology on.
 
@@ -88,6 +92,9 @@ def session_at(master: str) -> SparkSession:
     runs already is taken, as the topology's module may have made it; else it is one of
     :func:`local_session`, or of the cluster, or of the server of Spark Connect.
     """
+    if master and not master.startswith(_MASTERS):
+        advice = "Write the topology before the option, or a master behind it."
+        raise UsageError("no master of Spark begins as", master, _MASTERS, advice)
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
