@@ -73,7 +73,7 @@ def test_a_store_that_is_away_is_a_cause_for_a_restart_until_there_were_enough(
     assert "redis at 127.0.0.1:1: nothing listens there" in away
     assert away == away_again
     assert "it ended with 75, and is started again in 1 s (1 of 1)" in restart
-    assert "it ended with 75, after 1 restarts within 60 s: no other follows" in end
+    assert "it ended with 75; no restart is left (1 within 60 s)" in end
     assert process.returncode == PASSING == 75
 
 
@@ -98,6 +98,7 @@ def test_a_run_ends_with_the_process_that_would_start_it_again(place: Path) -> N
     ("words", "problem"),
     [
         ("--restarts 1", "--restarts without --checkpoint"),
+        ("--within 60", "--within without --restarts"),
         ("--restarts -1 --checkpoint log", "--restarts and --within are numbers above 0"),
         ("--restarts 1 --within 0 --checkpoint log", "--restarts and --within are numbers above 0"),
     ],

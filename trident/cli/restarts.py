@@ -42,7 +42,7 @@ def supervise(restarts: int, within: float) -> int | None:
             times.popleft()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         if len(times) >= restarts:
-            _say(f"it {how}, after {restarts} restarts within {within:g} s: no other follows")
+            _say(f"it {how}; no restart is left ({restarts} within {within:g} s)")
             return status
         times.append(now)
         pause = min(2.0 ** (len(times) - 1), _LONGEST_PAUSE)

@@ -107,15 +107,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start it again where it was killed, or a store or Spark was away (0)",
     )
     parser.add_argument(
-        "--within", type=float, default=600.0, metavar="S", help="N restarts at most in S s (600)"
+        "--within", type=float, metavar="S", help="at most N restarts in S seconds (600)"
     )
     add_server_arguments(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it; the batch under way is finished after a first signal, not after a second."""
-    if arguments.restarts and (status := _supervised(arguments)) is not None:
-        return status
+    if arguments.restarts:
+        if (status := _supervised(arguments)) is not None:
+            return status
+    elif arguments.within is not None:
+        raise UsageError("--within without --restarts: nothing is started again")
     topology = named_topology(arguments.topology)
     options = _options(arguments)
     say = _nothing if arguments.json else _say
@@ -152,9 +155,10 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         what = "--restarts under spark-submit, which can't start its JVM again"
         raise UsageError(what, advice="Let who calls it do that: status 75 says where it helps.")
-    if arguments.restarts < 0 or arguments.within <= 0:
+    within = 600.0 if arguments.within is None else arguments.within
+    if arguments.restarts < 0 or within <= 0:
         raise UsageError("--restarts and --within are numbers above 0")
-    return supervise(arguments.restarts, arguments.within)
+    return supervise(arguments.restarts, within)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

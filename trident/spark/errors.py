@@ -42,9 +42,9 @@ class EngineLostError(TridentError):
 
     passing: ClassVar[bool] = True
     _template = (
-        "Spark is gone: {found}. Batches that were under way are kept: the next start, in a new "
-        "process, tries them again. Its own log, or that of the system or the cluster, may say "
-        "why it ended: often memory was short."
+        "Spark is gone: {found}. The next start, in a new process, tries batches again that were "
+        "under way. Its own log, or that of the system or the cluster, may say why it ended: often "
+        "memory was short."
     )
 
 
