@@ -14,6 +14,7 @@ from trident.spark.versions import (
     end_session,
     is_connect,
     kept_by_server,
+    name_of,
     session_of_server,
     settings_of,
 )
@@ -160,7 +161,7 @@ def access_to(session: SparkSession) -> Classic | Connect:
 
 def described(session: SparkSession) -> str:
     """The version and form of a session, and what follows from them."""
-    text = f"session: Spark {session.version}, {access_to(session).kind}"
+    text = f"session: {name_of(session)}, {access_to(session).kind}"
     if not is_connect(session):
         return text
     return f"{text}: streaming DataFrames, and queries that Spark answers, are refused"

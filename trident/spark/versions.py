@@ -38,6 +38,11 @@ def require_spark() -> None:
         )
 
 
+def name_of(session: SparkSession) -> str:
+    """Spark with the version that runs a session, which may be of a server."""
+    return f"Spark {session.version}"
+
+
 def file_manager() -> str:
     """The simpler of the classes that write Spark's checkpoints."""
     package = f"{_STREAMING}.checkpointing" if _VERSION >= (4, 1) else _STREAMING
