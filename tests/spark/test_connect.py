@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from tests import forks
 from tests.faults.proxy import Proxy
 from tests.spark import connect_program
 from tests.spark.connect import connected
 from tests.spark.files import FileMap, Files
-from tests.spark.shelves import Shelf
+from tests.spark.shelves import Part, Shelf
+from tests.spark.test_mixed import Counting
+from tests.spark.test_partitioned import emitting
 from tests.spark.test_tasks import WORDS, in_files, stored
-from tests.topologies.conftest import feed
-from trident import Count, FeederBatchSpout, MemoryMapState, TridentTopology
+from tests.topologies.conftest import Engine, contents, feed
+from trident import Count, FeederBatchSpout, MemoryMapState, Sum, TridentTopology, native
 from trident.batch.errors import OutageError
-from trident.errors import GuaranteeWarning
+from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
 from trident.spark.errors import EngineLostError, SparkSessionError
 from trident.spouts.feeder import FeedError
@@ -110,6 +115,63 @@ def test_a_streaming_frame_is_refused_with_what_to_do(spark: SparkSession) -> No
     topology = TridentTopology()
     topology.newStream("ticks", spark.readStream.format("rate").load()).peek(print)
     with pytest.raises(SparkSessionError, match=r"stream 'ticks'.*read the source by a spout"):
+        topology.start(spark)
+
+
+def test_partitions_that_do_not_pickle_are_an_error_of_the_spout(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def ordered(self: Any, names: Any) -> list[Part]:
+        parts = [Part(name) for name in names]
+        object.__setattr__(parts[0], "lock", threading.Lock())
+        return parts
+
+    Shelf(str(tmp_path)).add("a", [("x", 1)])
+    spout = emitting(Shelf(str(tmp_path)), getOrderedPartitions=ordered)
+    topology = TridentTopology()
+    topology.newStream("rows", spout).peek(print)
+    run = topology.start(spark, tmp_path / "log", trigger="available")
+    with pytest.raises(SpoutPartitionError, match=r"executors \(.*'_thread.lock'.*plain values"):
+        run.awaitTermination(60)
+
+
+def test_small_batches_run_here_and_large_ones_on_the_server(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.spark.mixed_engine._LOCAL_TUPLE", 2e-5)
+    counting, engines = Counting(tmp_path), []
+    with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
+        for batch in ([("a b",)], [("a",)] * 25_000, [("b",)]):
+            feed(run, counting.spout, batch)
+            assert run.lastProgress is not None
+            engines.append(run.lastProgress.engine)
+    assert engines == ["local", "spark", "local"]
+    assert contents(counting.counts) == {("a",): 25_001, ("b",): 2}
+
+
+def test_expressions_are_run_by_the_server_and_their_errors_name_the_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("line string, n long")
+    split = native("explode(split(line, ' '))")
+    words = topology.newStream("lines", spout).each("line", split, "w")
+    words = words.filter(native("w <> 'b'")).each("n", native(lambda: F.col("n") + 1), "m long")
+    sums = in_files(tmp_path / "sums")
+    words.groupBy("w").persistentAggregate(sums, "m", Sum(), "sum")
+    words.aggregate("m", Sum(), "all").peek(print)
+    run = topology.start(spark, tmp_path / "log")
+    feed(run, spout, [("a b a", 1), ("c", 5)], [("a", 1)])
+    assert stored(sums, ["a", "b", "c"]) == {"a": 6, "b": None, "c": 6}
+    with pytest.raises(OperationError, match=r"(?s)LongOverflowError.*batch 3"):
+        feed(run, spout, [("a a", 2**62)])
+
+
+def test_a_query_that_spark_answers_is_refused_with_its_static_frames(spark: SparkSession) -> None:
+    topology = TridentTopology()
+    known = topology.newStaticStream(spark.createDataFrame([("a", 1)], "url string, n long"))
+    asked = topology.newDRPCStream("asked", engine="spark")
+    topology.join(asked, "args", known, "url", "url, n").project("n")
+    with pytest.raises(SparkSessionError, match=r"'asked'.* Spark Connect session.*classic"):
         topology.start(spark)
 
 
