@@ -30,6 +30,7 @@ from trident import Count, FeederBatchSpout, MemoryMapState, Sum, TridentTopolog
 from trident.batch.errors import OutageError
 from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
+from trident.spark import versions
 from trident.spark.errors import EngineLostError, SparkSessionError
 from trident.spouts.feeder import FeedError
 from trident.states import NonTransactionalMap, OpaqueMap, TransactionalMap
@@ -141,12 +142,12 @@ def test_small_batches_run_here_and_large_ones_on_the_server(
     monkeypatch.setattr("trident.spark.mixed_engine._LOCAL_TUPLE", 2e-5)
     counting, engines = Counting(tmp_path), []
     with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
-        for batch in ([("a b",)], [("a",)] * 25_000, [("b",)]):
+        for batch in ([("a b",)], [("a",)] * 11_000, [("b",)]):
             feed(run, counting.spout, batch)
             assert run.lastProgress is not None
             engines.append(run.lastProgress.engine)
     assert engines == ["local", "spark", "local"]
-    assert contents(counting.counts) == {("a",): 25_001, ("b",): 2}
+    assert contents(counting.counts) == {("a",): 11_001, ("b",): 2}
 
 
 def test_expressions_are_run_by_the_server_and_their_errors_name_the_batch(
@@ -207,3 +208,20 @@ def test_a_server_that_answers_no_more_is_said_and_the_batch_is_kept(
             spout.feed([("zero",)])
         with pytest.raises(EngineLostError, match="Connect server does not answer.*are kept"):
             run.awaitTermination(120)
+
+
+def test_a_session_ends_though_its_server_hangs(
+    server: ConnectServer, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "_RELEASING", 0.1)
+    versions.require_answer(spark)  # only then does the server know the session
+    session = versions.session_of_server(spark)
+    server.pause()
+    resuming = threading.Timer(60, server.resume)
+    resuming.start()
+    try:
+        versions.end_session(session)
+        assert resuming.is_alive()
+    finally:
+        resuming.cancel()
+        server.resume()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from logging import Logger
+from threading import Thread
 from typing import Any, cast
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 _VERSION = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:2])
 _ALL = 2**32 - 1
 _STREAMING = "org.apache.spark.sql.execution.streaming"
+_PINGS = {"grpc.keepalive_time_ms": 60_000, "grpc.keepalive_timeout_ms": 20_000}
+_RELEASING = 10.0
+"""Seconds for a server to end a session."""
 
 OLDEST_JAVA = 17 if _VERSION >= (4, 0) else 8
 
@@ -73,13 +77,17 @@ def is_connect(given: Any) -> bool:
 def session_of_server(session: Any) -> SparkSession:
     """A session of the same server, with the same settings.
 
-    Before 4.1 it has none of the artifacts and temporary views.
+    Before 4.1 it has none of the artifacts and temporary views. A server that hangs is found by
+    pings, as PySpark has them since 4.3.
     """
     made: SparkSession
+    connection = session.client._builder
+    if not hasattr(connection, "keepalive_enabled"):
+        connection._channel_options = [*(dict(connection._channel_options) | _PINGS).items()]
     if hasattr(session, "cloneSession"):
         made = session.cloneSession()
     else:
-        made = type(session).Builder().channelBuilder(session.client._builder).create()
+        made = type(session).Builder().channelBuilder(connection).create()
         for name, value in settings_of(session).items():
             if made.conf.isModifiable(name):
                 made.conf.set(name, value)
@@ -90,8 +98,14 @@ def session_of_server(session: Any) -> SparkSession:
 def end_session(session: Any) -> None:
     """End what `session_of_server` has made; ``stop`` would end a server of this process too."""
     _bound_retries(session, 0)
-    with suppress(Exception):  # such as of a server that has ended
-        session.client.release_session()
+
+    def release() -> None:
+        with suppress(Exception):  # such as of a server that has ended
+            session.client.release_session()
+
+    releasing = Thread(target=release, daemon=True)
+    releasing.start()
+    releasing.join(_RELEASING)  # a server that hangs would take minutes
     session.client.close()
 
 
