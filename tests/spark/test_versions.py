@@ -33,3 +33,15 @@ def test_a_spark_that_is_too_old_is_refused_by_version(version: str, fits: bool)
         last = done.stderr.strip().splitlines()[-1]
         assert last.startswith("ImportError: topologies on Spark need PySpark 3.5 or newer, and ")
         assert f"this is {version}: pip install" in last
+
+
+def test_the_session_of_a_server_that_is_away_is_there_at_once() -> None:
+    program = (
+        "from trident.spark import versions; from trident.spark.session import session_at\n"
+        "made = session_at('sc://localhost:1'); print(versions.is_connect(made), flush=True)\n"
+        "import os; os._exit(0)"  # PySpark would say goodbye to the server
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")

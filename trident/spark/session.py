@@ -16,7 +16,7 @@ from trident.spark.access import access_to
 from trident.spark.errors import SparkSessionError
 from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
-from trident.spark.versions import file_manager
+from trident.spark.versions import file_manager, session_at_server
 from trident.states.errors import UsageError
 from trident.states.tracebacks import Briefly
 
@@ -101,9 +101,9 @@ def session_at(master: str) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and (not master or master.startswith("local")):
         return local_session(**({"spark.master": master} if master else {}))
-    builder = SparkSession.builder.appName("trident")
     if master.startswith("sc:"):
-        return builder.remote(master).getOrCreate()
+        return session_at_server(master)
+    builder = SparkSession.builder.appName("trident")
     try:
         return (builder.master(master) if master else builder).getOrCreate()
     except PySparkRuntimeError as error:

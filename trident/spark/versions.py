@@ -6,6 +6,7 @@ No other module asks which version there is. Where PySpark has the newest way, t
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -72,6 +73,21 @@ def loggers_of_errors() -> list[Logger]:
 def is_connect(given: Any) -> bool:
     """Whether a session or a DataFrame is of Spark Connect."""
     return type(given).__module__.startswith("pyspark.sql.connect")
+
+
+def session_at_server(url: str) -> SparkSession:
+    """A session of the server of Spark Connect at `url`, which is asked nothing yet.
+
+    To tell it a setting, PySpark before 4.1 would wait ten minutes for a server that is away.
+    """
+    if _VERSION >= (4, 0):
+        return SparkSession.builder.remote(url).getOrCreate()
+    from pyspark.sql.connect.client import ChannelBuilder
+    from pyspark.sql.connect.session import SparkSession as ServerSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as the builder does that tells it the URL
+    made: Any = ServerSession.builder.channelBuilder(ChannelBuilder(url)).create()
+    return cast(SparkSession, made)
 
 
 def session_of_server(session: Any) -> SparkSession:
