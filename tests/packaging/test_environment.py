@@ -183,6 +183,13 @@ class TestOtherPythons:
 
 
 class TestOtherSparks:
+    @pytest.fixture(autouse=True)
+    def connect(self, project: Path) -> None:
+        for version in ("3.5.9", "4.0.5"):
+            jars = project / "sparks" / version / "lib" / "pyspark" / "jars"
+            jars.mkdir(parents=True)
+            (jars / "spark-connect_2.13.jar").touch()
+
     def test_what_is_chosen_is_there(self) -> None:
         chosen = re.findall(r"(tests/\S+\.py)(?:::(\w+))?", (ROOT / "setup" / "sparks").read_text())
         assert chosen

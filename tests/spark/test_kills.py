@@ -138,5 +138,5 @@ def test_a_driver_whose_jvm_is_killed_ends_with_one_error_of_one_line(
     lines = done.stdout.splitlines()
     assert len(lines) == 2, done.stdout
     for line in lines:
-        assert line.startswith("EngineLostError: Spark is gone: its JVM has ended. Batches that")
+        assert line.startswith("EngineLostError: Spark is gone: its JVM has ended. The next")
     assert "py4j" not in done.stderr
