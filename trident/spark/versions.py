@@ -82,11 +82,11 @@ def session_at_server(url: str) -> SparkSession:
     """
     if _VERSION >= (4, 0):
         return SparkSession.builder.remote(url).getOrCreate()
-    from pyspark.sql.connect.client import ChannelBuilder
-    from pyspark.sql.connect.session import SparkSession as ServerSession
+    from pyspark.sql.connect import client, session
 
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as the builder does that tells it the URL
-    made: Any = ServerSession.builder.channelBuilder(ChannelBuilder(url)).create()
+    connection = cast(Any, client).ChannelBuilder(url)
+    made: Any = session.SparkSession.builder.channelBuilder(connection).create()
     return cast(SparkSession, made)
 
 
