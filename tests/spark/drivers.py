@@ -41,8 +41,8 @@ class Drivers:
         )
         with (folder / "jvm.log").open("w") as log:
             streams = {"stdout": log, "stderr": log}
-            self._gateway: Any = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
-        java = self._gateway.java_parameters
+            self.gateway: Any = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
+        java = self.gateway.java_parameters
         self._environment = {
             "PYSPARK_GATEWAY_PORT": str(java.port),
             "PYSPARK_GATEWAY_SECRET": java.auth_token,
@@ -51,7 +51,7 @@ class Drivers:
     @property
     def jvm(self) -> Any:
         """The classes of the JVM."""
-        return self._gateway.jvm
+        return self.gateway.jvm
 
     def kill(self, program: ModuleType, *arguments: Any) -> None:
         """Run a program, which is killed where its arguments say."""
@@ -72,5 +72,5 @@ class Drivers:
 
     def close(self) -> None:
         """End the JVM."""
-        self._gateway.shutdown()
-        self._gateway.proc.communicate()
+        self.gateway.shutdown()
+        self.gateway.proc.communicate()

@@ -206,7 +206,7 @@ def test_a_server_that_answers_no_more_is_said_and_the_batch_is_kept(
             run = topology.start(session, engine="spark")
         with pytest.raises(FeedError):
             spout.feed([("zero",)])
-        with pytest.raises(EngineLostError, match="Connect server does not answer.*are kept"):
+        with pytest.raises(EngineLostError, match="Connect server does not answer.*were under way"):
             run.awaitTermination(120)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pyspark import SparkContext
 
 from tests.forks import Ended
 from tests.spark import remote_program
@@ -120,10 +121,17 @@ def settings_of(store: SeaweedServer) -> dict[str, str]:
 
 @pytest.fixture(params=["local", "s3a", "hdfs"])
 def folder(
-    request: pytest.FixtureRequest, drivers: Drivers, store: SeaweedServer, tmp_path: Path
+    request: pytest.FixtureRequest,
+    drivers: Drivers,
+    store: SeaweedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Folder:
     if request.param == "local":
         return Folder(tmp_path / "a%2Fb")
+    # PySpark asks its context's JVM about errors; the tests' own session has another one.
+    monkeypatch.setattr(SparkContext, "_gateway", drivers.gateway)
+    monkeypatch.setattr(SparkContext, "_jvm", drivers.jvm)
     hadoop = drivers.jvm.org.apache.hadoop
     settings = hadoop.conf.Configuration()
     for name, value in settings_of(store).items():
