@@ -109,7 +109,8 @@ def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path
 
 def test_logs_may_be_in_an_object_store_that_is_hurt_too(tmp_path: Path) -> None:
     SeaweedServer(tmp_path).command()  # it is there, or the test is skipped
-    words = ("--rounds", "12", "--words", "150", "--seed", "6", "--table", "table.md")
+    # With this seed the first round has trouble.
+    words = ("--rounds", "6", "--words", "150", "--seed", "22", "--table", "table.md")
     said = chaos(tmp_path, "--state", "sqlite:", "--checkpoint", "s3:", *words)
     assert said.status == 0, said.text + said.errors
     assert "store and source: checkpoint " in said.main, said.main
