@@ -119,6 +119,26 @@ class StateURL:
         """
         return read_own_options(self.scheme, self.options, own)
 
+    def checkpoint_path(self, *reserved: str) -> str:
+        """Return the path that names a checkpoint, without a slash around it.
+
+        Raises
+        ------
+        StateURLError
+            If there is none, or a name in it is empty, ``.``, ``..`` or one of `reserved`.
+
+        Examples
+        --------
+        >>> StateURL.parse("s3://bucket/trident/words").checkpoint_path()
+        'trident/words'
+        """
+        path = self.path.strip("/")
+        if {"", ".", "..", *reserved} & {*path.split("/")}:
+            what = f"{self.scheme}: a path names the checkpoint, and can't be"
+            advice = "Add one, as /trident/words, another for each topology."
+            raise StateURLError(what, self.path or "/", (), advice)
+        return path
+
     def local_path(self) -> str:
         """Return the path, for a store that is a file or in memory and so has no hosts."""
         if self.hosts:

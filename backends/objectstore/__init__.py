@@ -47,11 +47,7 @@ def from_url(url: StateURL) -> ObjectCheckpoint:
     if url.user or len(url.hosts) != 1 or url.hosts[0][1]:
         what = f"{url.scheme}: the URL names one bucket, without a login and a port"
         raise StateURLError(what, "", (), f"Write it {url.scheme}://bucket/path?option=value.")
-    names = url.path.strip("/").split("/")
-    if {"", ".", ".."} & {*names}:
-        what = f"{url.scheme}: a path names the checkpoint, and can't be"
-        advice = "Add one, as /trident/words, another for each topology."
-        raise StateURLError(what, url.path or "/", (), advice)
+    path = url.checkpoint_path()
     options = url.read_own(timeout=float, endpoint=str, **_OWN[url.scheme])
     if "@" in options.get("endpoint", ""):
         what = f"{url.scheme}: option endpoint can't have a login"
@@ -64,4 +60,4 @@ def from_url(url: StateURL) -> ObjectCheckpoint:
         if re.search(r"[\0-\x1f\x7f]", str(value)):
             what = f"{url.scheme}: option {name} holds a line break or another control character"
             raise StateURLError(what, "", (), "Strip it.")
-    return ObjectCheckpoint(url.scheme, url.hosts[0][0], "/".join(names), **options)
+    return ObjectCheckpoint(url.scheme, url.hosts[0][0], path, **options)

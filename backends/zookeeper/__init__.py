@@ -31,16 +31,12 @@ def from_url(url: StateURL) -> ZooKeeperCheckpoint:
     if not url.hosts:
         advice = f"Write it {url.scheme}://host:{_PORT},host:{_PORT}/path."
         raise StateURLError(f"{url.scheme}: the URL names no host", "", (), advice)
-    names = url.path.strip("/").split("/")
-    if names == [""] or {"", ".", "..", "zookeeper"} & {*names}:
-        what = f"{url.scheme}: a path names the checkpoint, and can't be"
-        advice = "Add one, as /trident/words, another for each topology."
-        raise StateURLError(what, url.path or "/", (), advice)
+    path = url.checkpoint_path("zookeeper")
     if (url.user is None) != (url.password is None):
         raise StateURLError(f"{url.scheme}: a user and a password go together; give both")
     return ZooKeeperCheckpoint(
         tuple((host, port or _PORT) for host, port in url.hosts),
-        "/" + "/".join(names),
+        f"/{path}",
         user=url.user,
         password=url.password,
         **url.read_own(timeout=float, session_timeout=float),
