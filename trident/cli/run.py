@@ -17,7 +17,6 @@ from trident.batch.adopt import Adopt
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
-from trident.cli.restarts import supervise
 from trident.cli.serving import add_server_arguments, listening, server_options, until_a_signal
 from trident.states.errors import UsageError
 from trident.states.printable import one_line
@@ -155,6 +154,8 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         what = "--restarts under spark-submit, which can't start its JVM again"
         raise UsageError(what, advice="Let who calls it do that: status 75 says where it helps.")
+    from trident.cli.restarts import supervise
+
     within = 600.0 if arguments.within is None else arguments.within
     if arguments.restarts < 0 or within <= 0:
         raise UsageError("--restarts and --within are numbers above 0")

@@ -78,13 +78,14 @@ def is_connect(given: Any) -> bool:
 def session_at_server(url: str) -> SparkSession:
     """A session of the server of Spark Connect at `url`, which is asked nothing yet.
 
-    To tell it a setting, PySpark before 4.1 would wait ten minutes for a server that is away.
+    The builder of PySpark 3.5 and 4.0 sends its settings at once, and waits ten minutes for a
+    server that is away. On 3.5 the URL is one of them.
     """
     if _VERSION >= (4, 0):
         return SparkSession.builder.remote(url).getOrCreate()
     from pyspark.sql.connect import client, session
 
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as the builder does that tells it the URL
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as that builder does
     connection = cast(Any, client).ChannelBuilder(url)
     made: Any = session.SparkSession.builder.channelBuilder(connection).create()
     return cast(SparkSession, made)
