@@ -16,6 +16,7 @@ from tests.packaging.conftest import ROOT
 from trident.backends.redis.examination import examined
 from trident.cli import installed
 from trident.cli.main import main
+from trident.cli.workers import workers_of_session
 from trident.testing.servers.promised import Served
 
 
@@ -169,3 +170,16 @@ def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixtu
 def test_a_topology_behind_session_is_no_master(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--session", "words:topology"]) == 1
     assert "no master of Spark begins as 'words:topology'" in capsys.readouterr().out
+
+
+def test_the_line_that_mends_workers_names_their_python_as_a_shell_takes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("pyspark")
+    answer = {"place": "one, /opt/my env/python", "python": "3.11.7", "trident": None}
+    answer |= {"problems": {"trident": "not there"}, "lacking": []}
+    monkeypatch.setattr("trident.spark.session.session_at", lambda master: None)
+    monkeypatch.setattr("trident.spark.access.described", lambda session: "session: Spark")
+    monkeypatch.setattr("trident.spark.workers.ask_workers", lambda *asked: [answer])
+    _, lacking = workers_of_session("spark://one:7077", ())
+    assert lacking.advice.startswith("Run there: '/opt/my env/python' -m pip install ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -54,6 +55,6 @@ def workers_of_session(master: str, drivers: Sequence[Extra]) -> Iterator[Findin
         if not lacking:
             yield Finding("ok", f"{what} have trident {VERSION} and what it needs")
             continue
-        program = told["place"].rpartition(" ")[2]
+        program = shlex.quote(told["place"].partition(", ")[2])  # behind the name of its machine
         advice = f"Run there: {program} -m pip install {' '.join(packages)}. {_SEND}"
         yield Finding("problem", f"{what} lack {', '.join(lacking)}", advice)
