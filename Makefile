@@ -81,7 +81,7 @@ $(CLASSES): $(STAMP) | java
 	@echo "saving Spark's classes for the tests (once, half a minute) ..."
 	@$(PYTHON_IN_ENV) -m tests.spark.save_classes
 
-servers: ## install Redis, Memcached, PostgreSQL, HBase, HDFS, Kafka, Azurite and a browser, which the tests start by themselves
+servers: ## install Redis, Memcached, PostgreSQL, MariaDB, HBase, HDFS, Kafka, Azurite and a browser, which the tests start by themselves
 	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)

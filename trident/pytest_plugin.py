@@ -26,6 +26,7 @@ __all__ = [
     "checkpoint",
     "hbase_server",
     "kafka_broker",
+    "mariadb_server",
     "memcached_server",
     "postgres_server",
     "redis_cluster",
@@ -77,6 +78,7 @@ redis_cluster = _shared("REDIS_CLUSTER", "redis:RedisCluster", "A Redis Cluster 
 memcached_server = _shared("MEMCACHED", "memcached:MemcachedServer", "A Memcached node")
 hbase_server = _shared("HBASE", "hbase:HBaseServer", "HBase behind its Thrift gateway")
 postgres_server = _shared("POSTGRES", "postgres:PostgresServer", "A PostgreSQL server")
+mariadb_server = _shared("MARIADB", "mariadb:MariaDBServer", "A MariaDB server", "with tables")
 kafka_broker = _shared("KAFKA", "kafka:KafkaServer", "A Kafka broker", "with topics")
 zookeeper_server = _shared(
     "ZOOKEEPER", "zookeeper:ZooKeeperServer", "A ZooKeeper server", "below a path"

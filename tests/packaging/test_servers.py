@@ -11,11 +11,11 @@ from tests.packaging.conftest import ROOT, Machine
 SCRIPT = ROOT / "setup" / "servers"
 PROGRAMS = (
     *("redis-server", "redis-cli", "memcached", "openssl", "javac", "npm"),
-    *("pg_isready", "postgres", "pgbouncer", "chromium"),
+    *("pg_isready", "postgres", "pgbouncer", "mariadbd", "chromium"),
 )
 PACKAGES = (
-    "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl npm "
-    "chromium-headless-shell"
+    "default-jdk-headless maven redis-server memcached postgresql pgbouncer mariadb-server "
+    "openssl npm chromium-headless-shell"
 )
 FOLDERS = ("hbase-2.6.1", "hdfs-3.5.0", "kafka-4.2.0", "s3a-3.5.0", "spark_kafka-4.2.0")
 JARS = [f"trident-spark/{folder}/server.jar" for folder in FOLDERS]

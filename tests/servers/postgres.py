@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from trident.testing.servers.postgres import PostgresServer, unprivileged
-from trident.testing.servers.process import ServerProcess, not_installed
+from trident.testing.servers.process import ServerProcess, installed
 
 
 class PostgresStandby(PostgresServer):
@@ -47,9 +45,7 @@ class PgBouncer(ServerProcess):
         return f"postgresql://{self.server.user}@{self.host}:{self.port}/postgres"
 
     def command(self) -> Sequence[str]:
-        found = shutil.which(self.program, path=os.pathsep.join([os.environ["PATH"], "/usr/sbin"]))
-        if found is None:
-            raise not_installed(self.program, self.package)
+        found = installed(self.program, self.package, "/usr/sbin")
         users = self.folder / "users"
         users.write_text(f'"{self.server.user}" ""\n')
         settings = self.folder / "pgbouncer.ini"

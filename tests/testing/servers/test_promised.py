@@ -15,6 +15,7 @@ from tests.servers import spark_kafka
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.java import jars
 from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.postgres import PostgresServer
@@ -42,7 +43,7 @@ def need(made: Callable[[], AbstractContextManager[Served]]) -> None:
     "kind",
     [
         *(RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer, PostgresServer),
-        *(SeaweedServer, ZooKeeperServer),
+        *(MariaDBServer, SeaweedServer, ZooKeeperServer),
     ],
 )
 def test_a_missing_server_is_told_with_the_ways_to_have_it(

@@ -9,6 +9,7 @@ import pytest
 
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK, MissingServer
@@ -28,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     "kind",
     [
         *(RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer, KafkaServer),
-        *(PostgresServer, SeaweedServer, ZooKeeperServer),
+        *(MariaDBServer, PostgresServer, SeaweedServer, ZooKeeperServer),
     ],
 )
 def test_no_server_is_to_be_had(kind: type[RedisServer], tmp_path: Path) -> None:

@@ -209,9 +209,9 @@ def stands_still(process: int) -> bool:
     return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
 
 
-def installed(program: str, package: str) -> str:
-    """Return where `program` is; raise MissingServer where it isn't."""
-    found = shutil.which(program)
+def installed(program: str, package: str, *folders: str) -> str:
+    """Return where `program` is, on PATH or in `folders`; raise MissingServer where it isn't."""
+    found = shutil.which(program, path=os.pathsep.join([os.environ["PATH"], *folders]))
     if found is None:
         raise not_installed(program, package)
     return found
