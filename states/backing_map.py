@@ -8,7 +8,7 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from functools import partial
@@ -40,6 +40,7 @@ class Ability(Enum):
     LIST = "all entries can be listed"
     LOOK = "entries are found where there is no control record"
     TOGETHER = "control records of several states are replaced in one step"
+    PREPARE = "an announcement is tried before the batch is committed"
     DROP = "a state can be removed as a whole"
 
 
@@ -153,6 +154,18 @@ class IBackingMap(Askable, ABC):
         Each change names a state by its :attr:`prefix`, its new record, and the one that has to be
         there. Returns False, with no record replaced, where one of them is not. So who reads
         several states in one query of the store's own never finds them a batch apart.
+        """
+        raise NotImplementedError
+
+    def prepareControls(
+        self, changes: Sequence[tuple[str | None, bytes, bytes]]
+    ) -> tuple[Callable[[], None], Callable[[], None]] | None:
+        """Do all that :meth:`putControls` does but its last step, before the batch is committed.
+
+        For stores in which replacing the record is what makes a batch visible, and may be refused.
+        Returns what makes the last step, and what gives all of it up; None where a record is not
+        as it has to be. What is held is lost with this process, and :meth:`putControls` does all
+        of it anew then.
         """
         raise NotImplementedError
 
@@ -285,6 +298,7 @@ _OVERRIDES = {
     Ability.LIST: "entries",
     Ability.LOOK: "occupant",
     Ability.TOGETHER: "putControls",
+    Ability.PREPARE: "prepareControls",
     Ability.DROP: "drop",
 }
 

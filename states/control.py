@@ -544,6 +544,47 @@ def announce_all(controls: Iterable[Control], record: ControlRecord) -> None:
             change.control._left = announced
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Announcements that are made but for their last step; see `IBackingMap.prepareControls`."""
+
+    controls: Sequence[Control]
+    record: ControlRecord
+    finish: Callable[[], None]
+    drop: Callable[[], None]
+
+    def announce(self) -> None:
+        """Make the last step; an announcement of which that fails is made anew."""
+        self.finish()
+        for control in self.controls:
+            control._left = self.record.announced()
+
+
+def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prepared]:
+    """Make all that an announcement of `record` needs but the last step, where a store can.
+
+    What the store would refuse it refuses now, before the log says that the batch is committed. A
+    record that is another by now is left to :meth:`Control.announce`, which says why.
+    """
+    catalogs: dict[Hashable, list[Control]] = {}
+    for control in controls:
+        if Ability.PREPARE in abilities(control._backing):
+            catalogs.setdefault(control._backing.catalog, []).append(control)
+    prepared: list[Prepared] = []
+    try:
+        for members in catalogs.values():
+            before, after = record.encode(), record.announced().encode()
+            told = [(control._backing.prefix, after, before) for control in members]
+            held = members[0]._backing.prepareControls(told)
+            if held is not None:
+                prepared.append(Prepared(members, record, *held))
+    except BaseException:
+        for each in prepared:
+            each.drop()
+        raise
+    return prepared
+
+
 def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRecord) -> None:
     """Tell readers what the log has committed, once at start, before the first batch.
 

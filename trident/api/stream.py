@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, Protocol, TypeVar, overload
 
+from trident.backends.rows import Rows
 from trident.backends.state_spec import StateLike
 from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import state_line
@@ -37,6 +38,7 @@ from trident.plan.arguments import (
     as_instance,
     read_arguments,
     read_each,
+    read_inputs,
     take_first,
 )
 from trident.plan.builder import Builder
@@ -376,6 +378,10 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
 
     @overload
     def partitionPersist(
+        self, state: Rows, inputs: FieldsLike = ..., *, name: str | None = None
+    ) -> TridentState: ...
+    @overload
+    def partitionPersist(
         self,
         state: StateLike,
         updater: StateUpdater[Any],
@@ -398,6 +404,8 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
     ) -> TridentState:
         """Write tuples to a state: ``partitionPersist(state, [inputs,] updater [, outputs])``.
 
+        To a table of rows: ``partitionPersist(Rows(…) [, inputs])``, by default all fields.
+
         It runs in one partition, unless ``partitionBy`` or ``groupBy`` stands directly before it
         and says which tuples belong to one key.
 
@@ -418,6 +426,10 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
         with Briefly(), self._builder.together():
+            if isinstance(state, Rows):
+                inputs = read_inputs(call, arguments, named)
+                node = lowering.persist_rows(self._builder, self._moved(), state, inputs, name)
+                return TridentState(self._builder, node)
             given = read_arguments(call, arguments, named, "updater")
             node = lowering.partition_persist(self._builder, self._moved(), state, given, name)
         return TridentState(self._builder, node)

@@ -274,6 +274,12 @@ class BatchRunner:
         It raises what the attempt failed with. Unless :meth:`is_committed` is true of it by now,
         :meth:`finish` goes on with the batch's next attempt. No later batch may come before.
         """
+        try:
+            return self._commit(attempt, digest, query_id)
+        finally:
+            self._states.drop_prepared()
+
+    def _commit(self, attempt: Attempt, digest: str | None, query_id: str | None) -> Outcome:
         self._check_unused()
         self._begun = True
         watch = attempt.watch

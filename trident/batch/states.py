@@ -9,7 +9,14 @@ from functools import partial
 
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError
-from trident.states.control import Control, ControlRecord, announce_all, catch_up_all
+from trident.states.control import (
+    Control,
+    ControlRecord,
+    Prepared,
+    announce_all,
+    catch_up_all,
+    prepare_all,
+)
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import (
     CorruptStateError,
@@ -67,6 +74,7 @@ class GroupStates:
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )
         """The states in which a batch that was partly written can't be undone."""
+        self._prepared: list[Prepared] = []
 
     def check_unowned(self, log_id: str) -> None:
         """Raise OtherLogError where a state belongs to a log; a new log has `log_id`."""
@@ -241,11 +249,26 @@ class GroupStates:
         return True
 
     def ready(self, record: ControlRecord) -> ControlRecord:
-        """Confirm that every state holds what `record` wrote; return what is to be announced."""
+        """Confirm that every state holds what `record` wrote; return what is to be announced.
+
+        What a store may refuse of the announcement it refuses now.
+        """
         for control in self.controls.values():
             control.ready(record)
+        self._prepared = prepare_all(self.controls.values(), record.confirmed())
         return record.confirmed()
 
     def announce(self, record: ControlRecord) -> None:
         """Tell every state that still holds the confirmed `record` that it is committed."""
-        announce_all(self.controls.values(), record)
+        left = {*self.controls.values()}
+        while self._prepared:
+            prepared = self._prepared.pop()
+            if prepared.record == record:
+                prepared.announce()
+                left -= {*prepared.controls}
+        announce_all([each for each in self.controls.values() if each in left], record)
+
+    def drop_prepared(self) -> None:
+        """Give up what was prepared of an attempt that is not committed."""
+        while self._prepared:
+            self._prepared.pop().drop()

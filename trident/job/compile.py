@@ -572,6 +572,8 @@ class _Compiler:
         exchange: Exchange
         if self._is_here(node.state):
             count, exchange = 1, Gather(name, combine, on_driver=True)
+        elif node.updater.anywhere:
+            return self._begin(node, Forward(), [node.parent], self._hints[node])
         elif count == 1:
             exchange = Gather(name, combine)
         else:

@@ -90,7 +90,7 @@ def partitions_asked(
 def is_unkeyed_update(node: Node) -> bool:
     """Whether a step updates a state, and no exchange before has brought a key's tuples together:
     so all tuples have to come into one partition."""
-    if not isinstance(node, StateUpdateNode):
+    if not isinstance(node, StateUpdateNode) or node.updater.anywhere:
         return False
     before = unlabelled(node.parent)
     if isinstance(before, AggregateNode):

@@ -51,10 +51,7 @@ class ArrowKernel(BlockKernel):
 
     def apply(self, block: Block, task: Task) -> Block:
         with task.at(self.step):
-            given = pa.RecordBatch.from_arrays(
-                [_column(block, name, kind) for name, kind in self.inputs.types.items()],
-                list(self.inputs.names),
-            )
+            given = record_batch(block, self.inputs)
             made = self.operation.function(given)
             columns = self._checked(made)
         return ArrowBlock(columns, made.num_rows)
@@ -75,6 +72,12 @@ class ArrowKernel(BlockKernel):
                 column = _cast(name, field, str(kind), column, wanted)
             columns[field] = column
         return columns
+
+
+def record_batch(block: Block, fields: Fields) -> pa.RecordBatch:
+    """Fields of a block as Arrow, of the types that are declared."""
+    columns = [_column(block, name, kind) for name, kind in fields.types.items()]
+    return pa.RecordBatch.from_arrays(columns, list(fields.names))
 
 
 def _column(block: Block, name: str, kind: str | None) -> pa.Array:

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trident.backends.rows.state import RowsState
 from trident.kernels import column_forms
 from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import encoded_keys, group_keys, key_fields
@@ -56,6 +57,8 @@ class UpdateKernel:
         with task.at(self.step):
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
                 made = self._combine(updater, state, block)
+            elif isinstance(state, RowsState):
+                made = self._append_rows(state, block)
             elif isinstance(updater, WindowUpdater) and isinstance(state, StoredMap):
                 made = self._update_windows(updater, state, block, task)
             else:
@@ -80,6 +83,12 @@ class UpdateKernel:
         collector = ListCollector(operation_name(updater), len(self.outputs))
         updater.update(state, window_tuples(updater, block, self.step, task), collector)
         return block_of(self.outputs, collector.rows)
+
+    def _append_rows(self, state: RowsState, block: Block) -> Block:
+        from trident.kernels.arrow_kernel import record_batch  # who writes rows has pyarrow
+
+        state.append(record_batch(block, self.inputs))
+        return NOTHING
 
     def _update_tuples(self, state: State, block: Block) -> Block:
         collector = ListCollector(operation_name(self.operation), len(self.outputs))

@@ -371,10 +371,13 @@ class StateUpdater(Operation, ABC, Generic[S]):
         After how many seconds without tuples it asks for a batch without any; 0 for never.
     acts_on_nothing : bool
         Whether it is called of batches without tuples too; by default where it is timed.
+    anywhere : bool
+        Whether any partition may write any tuple, so that tuples stay where they are.
     """
 
     timed: bool = False
     idle: float = 0.0
+    anywhere: ClassVar[bool] = False
 
     @property
     def acts_on_nothing(self) -> bool:

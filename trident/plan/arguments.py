@@ -113,6 +113,16 @@ def read_arguments(
     return Given(_fields(inputs), given, _fields(made))
 
 
+def read_inputs(call: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Fields | None:
+    """Read ``([inputs])``; None where nothing is given."""
+    _check_names(call, named, ["inputs"])
+    if len(arguments) + len(named) > 1 or not all(isinstance(one, _FIELDS) for one in arguments):
+        what = f"{call}: with Rows it takes the fields that are written, and nothing else; found"
+        found = _shown(arguments[-1]) if arguments else "several"
+        raise OperationTypeError(what, found, (), "Leave the updater out.")
+    return _fields(next(iter([*arguments, *named.values()]), None))
+
+
 def read_each(arguments: Sequence[Any], named: Mapping[str, Any]) -> Given:
     """Read what ``each`` takes: a function, which has outputs, or a filter, which has none.
 

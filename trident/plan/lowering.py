@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
+from trident.backends.rows import Rows
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.annotations import callable_name, known_type
 from trident.operations.callables import Native
@@ -30,6 +31,7 @@ from trident.operations.kept_tuples import (
     LeastTuple,
     natural_order,
 )
+from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
@@ -540,6 +542,25 @@ def partition_persist(
         inputs=seen,
         updater=updater,
         outputs=(outputs or Fields()).with_types(types),
+    )
+
+
+def persist_rows(
+    builder: Builder, parent: Node, rows: Rows, inputs: Fields | None, name: str | None
+) -> StateUpdateNode:
+    """``partitionPersist(Rows(…) [, inputs])``: by default all fields are columns."""
+    call = "partitionPersist"
+    seen = (
+        parent.fields if inputs is None else parent.fields.select(_selected(call, parent, inputs))
+    )
+    declaration = builder.state(call, rows.of(seen.types), name or rows.name, ())
+    return builder.add(
+        StateUpdateNode,
+        parent=parent,
+        state=declaration,
+        inputs=seen,
+        updater=RowWriter(),
+        outputs=Fields(),
     )
 
 

@@ -10,6 +10,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
+from trident.backends.rows.state import RowsState
 from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
@@ -94,9 +95,7 @@ class SparkGroupEngine:
         self._kept[emission.stream, emission.token.txid] = kept
         return kept, emitted
 
-    def compute(
-        self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Computed | Postponed:
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch of spouts but its updates; see `GroupEngine.compute`."""
         inputs: dict[str, InputFrame] = {
             source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
@@ -155,6 +154,9 @@ class SparkGroupEngine:
             with self._batch(record, inputs, Written(begun), small=small) as batch:
                 in_tasks = batch.run()
                 begun.commit()
+            for name, receipt in batch.receipts.items():
+                if isinstance(state := self._states[name], RowsState):
+                    state.take(record.token, receipt)
         finally:
             released()
         counts = self._counters.since(before)
@@ -269,7 +271,5 @@ class SparkGroupEngine:
         return InputFrame(frame, min(block.length, self._parallelism))
 
 
-def _update(
-    counters: CounterBook, deferred: DeferredUpdate, state: State, task: Task
-) -> None:
+def _update(counters: CounterBook, deferred: DeferredUpdate, state: State, task: Task) -> None:
     update_state(deferred.update.kernel, state, deferred.block, task._replace(counters=counters))

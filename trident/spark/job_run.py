@@ -10,6 +10,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from trident.backends.rows.state import Receipt
 from trident.batch.outcome import Outcome
 from trident.job.job import (
     Broadcast,
@@ -97,6 +98,8 @@ class JobRun:
         self._flows: list[Flow] = []
         self._persisted: list[DataFrame] = []
         self._outcome = Outcome()
+        self.receipts: dict[str, Receipt] = {}
+        """What tasks have written of rows, by state."""
 
     def run(self) -> Outcome:
         """Run all stages; return what tasks did to states, and what was counted.
@@ -408,8 +411,9 @@ class JobRun:
         return Flow(frame.coalesce(1), types, 1)
 
     def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
-        count, names = self._count(stage), step.columns.names
+        names = step.columns.names
         types = {name: str(kind) for name, kind in step.columns.types.items()}
+        count = stage.partitions or flow.partitions
         schema = self._schemas.of({**types, STATUS: "string"})
         tasks = UpdateStage(
             flow.kernels, step.kernel, step.state.factory, schema.arrow, self._context, count
@@ -421,13 +425,15 @@ class JobRun:
             frame = frame.coalesce(1)  # one partition even where there are no tuples
         frame = frame.mapInArrow(tasks, schema.struct)
         if step.kernel.kept is None:
-            self._judge(frame)
+            self._judge(step, frame)
             return flow
         frame = kept(frame)
         is_status = F.col(STATUS).isNotNull()
-        self._judge(frame.where(is_status).select(STATUS))
+        self._judge(step, frame.where(is_status).select(STATUS))
         values = frame.where(~is_status)
         return Flow(selected(values, names), step.columns.types, count, kept=True)
 
-    def _judge(self, statuses: DataFrame) -> None:
-        self._outcome += judged(table_of(statuses).column(0).to_pylist(), self._context.seal)
+    def _judge(self, step: Update, statuses: DataFrame) -> None:
+        found = table_of(statuses).column(0).to_pylist()
+        outcome, self.receipts[step.state.name] = judged(found, self._context.seal)
+        self._outcome += outcome

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trident.backends.rows.state import Receipt, RowsState
 from trident.batch.counters import Counters
 from trident.batch.outcome import Outcome
 from trident.kernels.arrow_block import block_of_batches, blocks
@@ -54,10 +55,11 @@ class UpdateStage:
             if self.kernels:
                 block = joined(run_kernels(self.kernels, blocks(given), task))
             with task.at(self.update.step):
-                made, outcome = self._write(block, task)
+                made, outcome, receipt = self._write(block, task)
             counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
             counted = task.counters.take() if task.counters is not None else {}
-            status: dict[str, Any] = {"done": {"counts": counts, "counters": counted}}
+            done = {"counts": counts, "counters": counted, "receipt": dict(receipt)}
+            status: dict[str, Any] = {"done": done}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
@@ -71,9 +73,9 @@ class UpdateStage:
         columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _write(self, block: Block, task: Task) -> tuple[Block, Outcome]:
+    def _write(self, block: Block, task: Task) -> tuple[Block, Outcome, Receipt]:
         if not self.update.acts_on(block):
-            return NOTHING, Outcome()
+            return NOTHING, Outcome(), {}
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
             counters = Counters([state])
@@ -81,7 +83,8 @@ class UpdateStage:
             state.beginCommit(task.record)
             made = update_state(self.update, state, block, task)
             state.commit(task.record)
-            return made, Outcome(0, *counters.counts())
+            receipt = state.receipt if isinstance(state, RowsState) else {}
+            return made, Outcome(0, *counters.counts()), receipt
         finally:
             state.close()
 
@@ -94,16 +97,19 @@ def update_state(kernel: UpdateKernel, state: State, block: Block, task: Task) -
         return kernel.apply(state, block, task)
 
 
-def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
+def judged(statuses: Iterable[str], seal: Seal) -> tuple[Outcome, Receipt]:
     """What the tasks of an update did together; raises as `open_statuses` does."""
     outcome = Outcome()
+    receipts: dict[str, int] = {}
     for document in open_statuses(statuses, seal):
         match document:
             case {
                 "counts": [int(read), int(written), int(hits), int(late)],
                 "counters": dict(counters),
+                "receipt": dict(receipt),
             }:
+                receipts |= receipt
                 outcome += Outcome(0, read, written, hits, late, counters=counters)
             case _:
                 raise StatusError(f"{document}")
-    return outcome
+    return outcome, receipts

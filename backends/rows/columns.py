@@ -1,0 +1,243 @@
+"""The columns of rows: types of fields as types of SQL, and the user's table checked for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from trident.backends.rows.catalog import reflected
+from trident.backends.rows.database import RowsDatabase, alchemy
+from trident.backends.rows.errors import TableMismatchError
+from trident.backends.rows.target import DELETED, ORDER, PART, Target
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Connection, Table
+    from sqlalchemy.types import TypeEngine
+
+Types = Mapping[str, str | None]
+"""The types of fields, as DDL; None where the stream does not declare one."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_INTEGERS = ("long", "int", "short", "byte")
+_ADDABLE = (*_INTEGERS, "double", "float", "decimal")
+
+
+def sql_type(kind: str, *, in_key: bool = False) -> TypeEngine[Any] | None:
+    """The type of SQL of a column that is made for a field; None where there is none.
+
+    MySQL can't have a text of any length in a key.
+    """
+    sql = alchemy()
+    if found := _DECIMAL.fullmatch(kind):
+        return sql.Numeric(int(found[1]), int(found[2]))  # type: ignore[no-any-return]
+    head = kind.partition("(")[0]
+    text = sql.Text()
+    if in_key:
+        text = text.with_variant(sql.String(255), "mysql", "mariadb")
+    made: Mapping[str, Any] = {
+        "string": text,
+        "char": text,
+        "varchar": text,
+        "long": sql.BigInteger(),
+        "int": sql.Integer(),
+        "short": sql.SmallInteger(),
+        "byte": sql.SmallInteger(),
+        "double": sql.Double(),
+        "float": sql.REAL(),
+        "decimal": sql.Numeric(10, 0),
+        "boolean": sql.Boolean(),
+        "binary": sql.LargeBinary(),
+        "date": sql.Date(),
+        "timestamp": sql.DateTime(timezone=True),
+        "timestamp_ntz": sql.DateTime(),
+    }
+    return made.get(head)
+
+
+def checked_table(
+    connection: Connection, database: RowsDatabase, target: Target, types: Types, *, begun: bool
+) -> list[Column[Any]]:
+    """Return the columns of the staging table, after a look at the user's table.
+
+    It is made where it is absent, unless the state has `begun`: then it is lost.
+
+    Raises
+    ------
+    TableMismatchError
+        Where the table does not take the rows; it lists all that is wrong.
+    """
+    place = f"{target.name} in {database}"
+    problems = list(_wrong_fields(target, types))
+    table = None if problems else reflected(connection, target)
+    if not problems and table is None:
+        problems = list(_not_made(target, types, begun))
+        if not problems:
+            table = _made(connection, target, types)
+    elif table is not None:
+        problems = list(_misfits(database, target, types, table))
+    if problems:
+        raise TableMismatchError(place, problems)
+    assert table is not None
+    return list(_staging_columns(target, types, table))
+
+
+def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
+    """What is wrong with the fields, whatever the table is."""
+    fields = ", ".join(types) or "none"
+    asked = {"order_by=": target.order_by, "delete_where=": target.delete_where}
+    asked |= {"columns=": next((name for name in target.columns if name not in types), None)}
+    for option, name in asked.items():
+        if name is not None and name not in types:
+            yield f"{option} names the field {name}, which the rows don't have; they have: {fields}"
+    columns = list(target.columns.values())
+    for name in target.key:
+        if name not in columns:
+            yield f"key= names the column {name}, which no field fills; filled are: " + ", ".join(
+                columns
+            )
+    for name in sorted({each for each in columns if columns.count(each) > 1}):
+        yield f"several fields fill the column {name}; columns= may say which"
+    for name in sorted({PART, DELETED, ORDER} & {*columns}):
+        yield f"the column {name} has a name of the library's own; columns= may give another"
+    deleting = target.delete_where and types.get(target.delete_where)
+    if deleting and deleting not in ("boolean", "string"):
+        yield (
+            f"delete_where= names {target.delete_where}, a {deleting}; it has to be a boolean, or "
+            "a string that is 'd' for a row to delete"
+        )
+    for name, column in target.columns.items():
+        kind = types.get(name)
+        if kind and sql_type(kind) is None:
+            yield (
+                f"the field {name} is {kind}, which no column can hold: make it a text "
+                "(to_json), or name its parts"
+            )
+        elif (
+            target.mode == "add"
+            and kind
+            and column not in target.key
+            and not kind.startswith(_ADDABLE)
+        ):
+            yield f"mode='add' adds numbers, and the field {name} is {kind}"
+
+
+def _not_made(target: Target, types: Types, begun: bool) -> Iterator[str]:
+    """Why an absent table can't be made."""
+    if begun:
+        yield "the table is gone; restore it from a backup, or begin anew with another checkpoint"
+        return
+    for name in target.columns:
+        if not types.get(name):
+            yield (
+                f"the table is not there, and can't be made, as the field {name} has no type: make "
+                f'it yourself, or declare the field ("{name} string")'
+            )
+
+
+def _made(connection: Connection, target: Target, types: Types) -> Table:
+    sql = alchemy()
+    columns = []
+    for name, column in target.columns.items():
+        in_key = column in target.key
+        kind = sql_type(types[name] or "", in_key=in_key)
+        columns.append(
+            sql.Column(column, kind, primary_key=in_key, autoincrement=False, nullable=not in_key)
+        )
+    made = sql.Table(target.table, sql.MetaData(schema=target.schema), *columns)
+    made.create(connection, checkfirst=True)
+    return made  # type: ignore[no-any-return]
+
+
+def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table) -> Iterator[str]:
+    """What of a table that is there does not fit."""
+    for name, column in target.columns.items():
+        if column not in table.c:
+            there = ", ".join(table.c.keys())
+            yield f"it has no column {column} for the field {name}; it has: {there}"
+            continue
+        found, kind = table.c[column], types.get(name)
+        if found.computed is not None:
+            yield f"the column {column} is computed by the database, and can't be filled"
+        elif kind and not _takes(database, found.type, kind):
+            yield f"the column {column} is {_shown(database, found.type)}, the field {name} {kind}"
+    filled = {*target.columns.values()}
+    for found in table.c:
+        given = found.server_default is not None or found.identity is not None
+        given = given or found.computed is not None or found.autoincrement is True
+        if not found.nullable and not given and found.name not in filled:
+            is_serial = found.primary_key and _is_serial(table, found)
+            if not is_serial:
+                yield f"the column {found.name} must not be null, has no default, and no field"
+    if target.key and not _is_unique(database, table, target):
+        yield (
+            f"no primary key or unique index is on ({', '.join(target.key)}), by which key= finds "
+            "rows: make one"
+        )
+
+
+def _takes(database: RowsDatabase, there: TypeEngine[Any], kind: str) -> bool:
+    """Whether a column's type holds the values of a field; a value too large is a bad row."""
+    sql = alchemy()
+    head = kind.partition("(")[0]
+    if isinstance(there, sql.types.NullType):
+        return head == "string"  # one that SQLAlchemy doesn't know: the database reads texts
+    numbers = (sql.Integer, sql.Numeric, sql.Float)
+    if head in _INTEGERS:
+        return isinstance(there, numbers)
+    if head in ("double", "float", "decimal"):
+        return isinstance(there, (sql.Numeric, sql.Float))
+    if head == "boolean":
+        return isinstance(there, sql.Boolean) or (not database.zoned and _is_tiny(there))
+    if head == "binary":
+        return isinstance(there, sql.types._Binary)
+    if head == "date":
+        return isinstance(there, sql.Date)
+    if head.startswith("timestamp"):
+        zoned = bool(getattr(there, "timezone", False)) == (head == "timestamp")
+        return isinstance(there, sql.DateTime) and (zoned or not database.zoned)
+    others = (*numbers, sql.Boolean, sql.types._Binary, sql.Date, sql.DateTime)
+    return not isinstance(there, others)
+
+
+def _is_tiny(there: TypeEngine[Any]) -> bool:
+    return type(there).__name__ == "TINYINT"
+
+
+def _is_serial(table: Table, column: Column[Any]) -> bool:
+    """Whether SQLite numbers the column: the only one of the key, an integer."""
+    return len(table.primary_key.columns) == 1 and isinstance(column.type, alchemy().Integer)
+
+
+def _is_unique(database: RowsDatabase, table: Table, target: Target) -> bool:
+    """Whether the database finds at most one row of a key."""
+    key = {*target.key}
+    if {column.name for column in table.primary_key.columns} == key:
+        return True
+    found = any(
+        {column.name for column in index.columns} == key for index in table.indexes if index.unique
+    )
+    constraints = [c for c in table.constraints if isinstance(c, alchemy().UniqueConstraint)]
+    return found or any({column.name for column in each.columns} == key for each in constraints)
+
+
+def _shown(database: RowsDatabase, kind: TypeEngine[Any]) -> str:
+    return str(kind.compile(database.engine.dialect)).lower()
+
+
+def _staging_columns(target: Target, types: Types, table: Table) -> Iterator[Column[Any]]:
+    """The columns of the user's table that are filled, as they are there, and our own.
+
+    A null where there must be none is refused by the staging table already, unless the row may be
+    one to delete: of that only the key counts.
+    """
+    sql = alchemy()
+    yield sql.Column(PART, sql.BigInteger(), nullable=False)
+    for column in target.columns.values():
+        found = table.c[column]
+        must = column in target.key or not (found.nullable or target.delete_where)
+        yield sql.Column(column, found.type, nullable=not must, autoincrement=False)
+    if target.delete_where:
+        yield sql.Column(DELETED, sql.Boolean(), nullable=False)
+    if target.order_by and target.ordering == ORDER:
+        yield sql.Column(ORDER, sql_type(types[target.order_by] or "string"))

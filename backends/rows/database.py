@@ -1,0 +1,136 @@
+"""What databases of SQL do each in their own way; all else is written once, over SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from trident.states.errors import MissingDriverError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlalchemy import Connection, Engine, Table
+    from sqlalchemy.sql.dml import Insert
+
+
+class RowsDatabase(ABC):
+    """A database that rows are written to: where it is, and what only it does.
+
+    Derive a frozen dataclass of what it takes to connect. It pickles, as each task connects by
+    itself, and is hashable: a process keeps one engine of SQLAlchemy for each.
+
+    For a database of your own write :meth:`connect`, :meth:`upsert` and :meth:`incarnation`; load
+    and the others have defaults. ``trident.states.testing`` certifies it as any state.
+    """
+
+    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+    """Which process of Spark's writes: tasks, each its own rows, or the driver all of them."""
+    zoned: ClassVar[bool] = True
+    """Whether it has a type for moments, beside that for dates with a time of day."""
+    finds_duplicates: ClassVar[bool] = False
+    """Whether an upsert of two rows of one key is refused by the database itself."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is, without secrets: ``host:port/database``, or the path of a file."""
+
+    @property
+    @abstractmethod
+    def dialect(self) -> str:
+        """The name of SQLAlchemy's dialect and driver: ``"postgresql+psycopg"``."""
+
+    def __str__(self) -> str:
+        return f"{self.dialect.partition('+')[0]} at {self.place}"
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """Return a new connection of the driver's, outside a transaction, that begins them by
+        itself."""
+
+    @abstractmethod
+    def upsert(self, table: Table, key: Sequence[str], changed: Mapping[str, Any]) -> Insert:
+        """Return an insert into `table` which changes the row that has the same key.
+
+        Parameters
+        ----------
+        table : Table
+            What is written to.
+        key : sequence of str
+            Its columns that say which row is meant: a primary key, or a unique index.
+        changed : mapping of str to callable
+            For each other column a function of the column as it is there, and of that which was to
+            be inserted, which returns the new value. Where there is none, nothing is changed.
+        """
+
+    @abstractmethod
+    def incarnation(self, connection: Connection) -> str:
+        """Return what changes where the server is started anew, or another takes over."""
+
+    def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
+        """Insert rows into the staging table, in the transaction that is open.
+
+        The columns of `rows` have the names of the table's. By default by inserts of many rows.
+        """
+        connection.execute(staging.insert(), rows.to_pylist())
+
+    def empty(self, connection: Connection, staging: Table, rows: int) -> None:
+        """Delete all rows of the staging table, about so many, in the transaction that is open."""
+        connection.execute(staging.delete())
+
+    def begin(self, connection: Connection) -> None:
+        """Prepare a transaction that has just begun, of which nothing was asked yet."""
+
+    def explain(self, error: Exception) -> Exception:
+        """Return what is raised for an error of the driver's: what to do, and whether it passes."""
+        return error
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this process."""
+        return _engine(self, os.getpid())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Lend a connection in a transaction; it is committed at the end, rolled back after an
+        error."""
+        with explained(self), self.engine.begin() as connection:
+            self.begin(connection)
+            yield connection
+
+
+@contextmanager
+def explained(database: RowsDatabase) -> Iterator[None]:
+    """Turn what the driver raises about a database into errors that say what to do."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        raise database.explain(error.orig or error) from None
+
+
+@cache
+def _engine(database: RowsDatabase, process: int) -> Engine:
+    """The engine of a process: a fork has one of its own."""
+    sqlalchemy = alchemy()
+    return sqlalchemy.create_engine(  # type: ignore[no-any-return]
+        f"{database.dialect}://",
+        creator=database.connect,
+        # Named, as SQLAlchemy takes the URL for that of a database in memory.
+        poolclass=sqlalchemy.QueuePool,
+        pool_pre_ping=True,
+    )
+
+
+def alchemy() -> Any:
+    """Return the module `sqlalchemy`."""
+    try:
+        import sqlalchemy
+    except ImportError as error:
+        raise MissingDriverError("rows in a database", "rows", str(error)) from None
+    return sqlalchemy

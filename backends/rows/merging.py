@@ -1,0 +1,104 @@
+"""The statements that merge the rows of a batch into the user's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trident.backends.rows.database import RowsDatabase, alchemy
+from trident.backends.rows.errors import DuplicateKeyError
+from trident.backends.rows.target import DELETED, PART, Target
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Subquery, Table
+
+Change = Callable[[Any, Any], Any]
+"""What a column becomes, of what is there and what the new row has."""
+
+
+def merge(
+    connection: Connection,
+    database: RowsDatabase,
+    target: Target,
+    table: Table,
+    staging: Table,
+    parts: Sequence[int],
+) -> None:
+    """Merge the rows that these parts of a batch wrote, in the transaction that is open.
+
+    Raises
+    ------
+    DuplicateKeyError
+        For two rows of one key, where nothing says which of them is the last.
+    """
+    sql = alchemy()
+    rows = sql.select(staging).where(staging.c[PART].in_(parts)).subquery()
+    names = list(target.columns.values())
+    others = [name for name in names if name not in target.key]
+    if target.mode == "append":
+        _insert(connection, table.insert(), rows, names)
+    elif target.mode == "add":
+        rows = _summed(rows, target.key, others)
+        added = dict.fromkeys(others, _added)
+        _insert(connection, database.upsert(table, target.key, added), rows, names)
+    else:
+        if target.order_by:
+            rows = _last(rows, target)
+        if target.order_by or not database.finds_duplicates:
+            _check_unique(connection, rows, target)
+        if target.delete_where:
+            _delete(connection, table, rows, target.key)
+            rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
+        changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
+        _insert(connection, database.upsert(table, target.key, changed), rows, names)
+
+
+def _replaced(there: Any, given: Any) -> Any:
+    return given
+
+
+def _added(there: Any, given: Any) -> Any:
+    """A sum in which null is nothing, as SQL's ``sum`` has it."""
+    coalesce = alchemy().func.coalesce
+    return coalesce(there + given, there, given)
+
+
+def _insert(connection: Connection, into: Any, rows: Subquery, names: Sequence[str]) -> None:
+    # SQLite takes what follows a SELECT without WHERE for a part of its FROM.
+    found = alchemy().select(*[rows.c[name] for name in names]).where(alchemy().true())
+    connection.execute(into.from_select(names, found))
+
+
+def _delete(connection: Connection, table: Table, rows: Subquery, key: Sequence[str]) -> None:
+    sql = alchemy()
+    same = [table.c[name] == rows.c[name] for name in key]
+    gone = sql.exists(sql.select(sql.literal(1)).select_from(rows).where(rows.c[DELETED], *same))
+    connection.execute(table.delete().where(gone.correlate(table)))
+
+
+def _summed(rows: Subquery, key: Sequence[str], others: Sequence[str]) -> Subquery:
+    sql = alchemy()
+    keys = [rows.c[name] for name in key]
+    sums = [sql.func.sum(rows.c[name]).label(name) for name in others]
+    return sql.select(*keys, *sums).group_by(*keys).subquery()  # type: ignore[no-any-return]
+
+
+def _last(rows: Subquery, target: Target) -> Subquery:
+    """The last row of each key; several where they are equal in what orders them."""
+    sql = alchemy()
+    order = rows.c[target.ordering]
+    by = {"partition_by": [rows.c[name] for name in target.key]}
+    place = sql.func.rank().over(order_by=[order.is_(None), order.desc()], **by)
+    placed = sql.select(rows, place.label("trident_rank")).subquery()
+    return sql.select(placed).where(placed.c.trident_rank == 1).subquery()  # type: ignore[no-any-return]
+
+
+def _check_unique(connection: Connection, rows: Subquery, target: Target) -> None:
+    sql = alchemy()
+    keys = [rows.c[name] for name in target.key]
+    several = sql.select(*keys).group_by(*keys).having(sql.func.count() > 1).limit(1)
+    found = connection.execute(several).first()
+    if found is not None:
+        raise DuplicateKeyError(
+            target.name, dict(zip(target.key, found, strict=True)), target.order_by
+        )

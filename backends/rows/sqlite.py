@@ -1,0 +1,90 @@
+"""Rows in a SQLite file: the driver writes them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trident.backends.rows.database import RowsDatabase
+from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.merging import Change
+from trident.backends.state_url import StateURL
+from trident.states.errors import StateUnavailableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+    from sqlalchemy.sql.dml import Insert
+
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
+
+
+@dataclass(frozen=True)
+class SQLite(RowsDatabase):
+    """A SQLite file, on a local disk.
+
+    Parameters
+    ----------
+    path : str
+        The file; made where it is absent, in a folder that exists.
+    timeout : float
+        Seconds to wait while another process is writing.
+    """
+
+    path: str
+    timeout: float = 30.0
+
+    hosted = "driver"
+    zoned = False
+    dialect = "sqlite"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.path.abspath(self.path))
+
+    @property
+    def place(self) -> str:
+        return self.path
+
+    def connect(self) -> sqlite3.Connection:
+        try:
+            made = sqlite3.connect(
+                self.path, self.timeout, isolation_level=None, check_same_thread=False
+            )
+            for pragma in _PRAGMAS:
+                made.execute(f"PRAGMA {pragma}")
+        except sqlite3.OperationalError as error:
+            advice = "Is the folder there, and may this user write to it?"
+            raise StateUnavailableError(self.path, str(error), advice) from None
+        return made
+
+    def begin(self, connection: Connection) -> None:
+        # A transaction that read first could not begin to write while another one has written.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def upsert(self, table: Table, key: Sequence[str], changed: Mapping[str, Change]) -> Insert:
+        from sqlalchemy.dialects.sqlite import insert
+
+        made = insert(table)
+        if not changed:
+            return made.on_conflict_do_nothing(index_elements=key)
+        told = {
+            name: change(table.c[name], made.excluded[name]) for name, change in changed.items()
+        }
+        return made.on_conflict_do_update(index_elements=key, set_=told)
+
+    def incarnation(self, connection: Connection) -> str:
+        return ""
+
+    def explain(self, error: Exception) -> Exception:
+        if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+            return RefusedRowError(str(self), str(error))
+        if isinstance(error, sqlite3.OperationalError):
+            return StateUnavailableError(str(self), str(error), "Does another process hold it?")
+        return error
+
+
+def from_url(url: StateURL) -> SQLite:
+    """Return the database of ``sqlite:shop.db``; ``timeout=`` is in seconds."""
+    return SQLite(url.path, **url.read_own(timeout=float))

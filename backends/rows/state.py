@@ -1,0 +1,86 @@
+"""The state that takes a batch's tuples as rows of a table."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from trident.backends.rows.store import RowsStore
+from trident.backends.rows.target import DELETED, ORDER, Target
+from trident.states.control import Control, ControlRecord
+from trident.states.errors import StateError
+from trident.states.state import Batch, State
+from trident.states.values import StateType, Token
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Receipt = Mapping[str, int]
+"""How many rows a task has written, by the number under which it did."""
+
+
+class RowsState(State):
+    """Writes the rows of one task, or on the driver of a whole batch.
+
+    What a task has written counts once the driver has heard of it: `receipt` crosses to it, and
+    the driver's own state takes it.
+    """
+
+    kind = StateType.OPAQUE
+
+    def __init__(self, store: RowsStore, target: Target) -> None:
+        self.control: Control = Control(store)
+        self.receipt: Receipt = {}
+        """What the last commit has written."""
+        self._store = store
+        self._target = target
+        self._rows: list[pa.RecordBatch] = []
+
+    def beginCommit(self, batch: Batch) -> None:
+        self._rows = []
+        self.receipt = {}
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Add rows to the batch that has begun; the columns are fields."""
+        self._rows.append(rows)
+
+    def commit(self, batch: Batch) -> None:
+        record = self._record(batch)
+        pending, self._rows = self._rows, []
+        if not pending:
+            return
+        import pyarrow as pa
+
+        rows = _staged(pa.Table.from_batches(pending), self._target)
+        part = secrets.randbits(63)
+        self._store.stage(part, rows, record)
+        self.receipt = {str(part): rows.num_rows}
+        self.take(record.token, self.receipt)
+
+    def take(self, token: Token, receipt: Receipt) -> None:
+        """Let what a task has written count, of the attempt of `token`; the driver's state only."""
+        self._store.written(token, {int(part): rows for part, rows in receipt.items()})
+
+    def _record(self, batch: Batch) -> ControlRecord:
+        if not isinstance(batch, ControlRecord):
+            raise StateError(
+                f"{self._store.where}: rows are written by a topology, whose log says which of its "
+                f"attempts count; it was begun with {batch!r}. Use partitionPersist."
+            )
+        return batch
+
+
+def _staged(rows: pa.Table, target: Target) -> pa.Table:
+    """The columns of the staging table, of the fields of rows."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    made = {column: rows.column(field) for field, column in target.columns.items()}
+    if target.delete_where:
+        told = rows.column(target.delete_where)
+        deleted = told if pa.types.is_boolean(told.type) else compute.equal(told, "d")
+        made[DELETED] = compute.fill_null(deleted, False)
+    if target.order_by and target.ordering == ORDER:
+        made[ORDER] = rows.column(target.order_by)
+    return pa.table(made)

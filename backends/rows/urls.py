@@ -1,0 +1,34 @@
+"""Makes the database of rows from its URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trident.backends.rows.database import RowsDatabase
+from trident.backends.schemes import BuiltIn, Schemes
+from trident.backends.state_url import StateURL
+from trident.states.tracebacks import Briefly
+
+GROUP = "trident.rows"
+"""The group of entry points under which other packages register databases."""
+
+_BUILT_IN: Mapping[str, BuiltIn] = {
+    "postgresql": BuiltIn("trident.backends.rows.postgresql:from_url", "rows,postgres"),
+    "sqlite": BuiltIn("trident.backends.rows.sqlite:from_url", "rows"),
+    **dict.fromkeys(
+        ("mysql", "mariadb"), BuiltIn("trident.backends.rows.mysql:from_url", "rows,mysql")
+    ),
+}
+_SCHEMES = Schemes("database", GROUP, _BUILT_IN)
+
+
+def database_from_url(url: str) -> RowsDatabase:
+    """Return the database at a URL; it connects to nothing.
+
+    Raises
+    ------
+    StateURLError
+        For a URL that is malformed, and a scheme or an option that is unknown.
+    """
+    with Briefly():
+        return _SCHEMES.make(StateURL.parse(url), RowsDatabase)  # type: ignore[type-abstract]

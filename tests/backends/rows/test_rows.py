@@ -1,0 +1,103 @@
+"""Rows of a stream in a table of the user's own: what each mode makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.backends.rows.databases import Place
+from trident import FixedBatchSpout, TridentTopology
+from trident.backends.rows import DuplicateKeyError, Rows, TableMismatchError
+from trident.states.errors import UsageError
+
+ORDERS = "order_id long, what string, n long, op string"
+
+
+def write(rows: Rows, fields: str, *given: tuple[Any, ...], batch: int = 3) -> None:
+    """Write rows, so many a batch."""
+    topology = TridentTopology()
+    topology.newStream("rows", FixedBatchSpout(fields, batch, *given)).partitionPersist(rows)
+    with topology.start(trigger="available") as run:
+        run.awaitTermination()
+
+
+def test_a_row_replaces_the_one_of_its_key(place: Place) -> None:
+    rows = place.rows("id")
+    write(rows, "id long, what string", (1, "a"), (2, "b"), (3, "c"), (2, "new"), (4, None))
+    assert place.found() == [(1, "a"), (2, "new"), (3, "c"), (4, None)]
+    assert not place.left()
+
+
+def test_rows_without_a_key_are_added(place: Place) -> None:
+    write(place.rows(), "id long, what string", (1, "a"), (1, "a"), (1, "a"), (1, "a"))
+    assert place.found() == [(1, "a")] * 4
+
+
+def test_numbers_are_added_to_what_is_there_and_null_is_nothing(place: Place) -> None:
+    given = [("a", 1), ("b", 5), ("a", 2), ("a", 10), ("b", None), ("c", None)]
+    write(place.rows("word", mode="add"), "word string, n long", *given)
+    assert place.found() == [("a", 13), ("b", 5), ("c", None)]
+
+
+def test_the_last_row_of_a_key_is_the_one_of_the_greatest_order(place: Place) -> None:
+    rows = place.rows("id", order_by="at", columns={"at": None})
+    given = [(1, "new", 7), (1, "old", 3), (2, "b", None), (1, "later", 1)]
+    write(rows, "id long, what string, at long", *given, batch=3)
+    assert place.found() == [(1, "later"), (2, "b")]
+
+
+@pytest.mark.parametrize("order_by", [None, "at"])
+def test_two_rows_of_a_key_are_an_error_where_nothing_says_which_is_last(
+    place: Place, order_by: str | None
+) -> None:
+    rows = place.rows("id", order_by=order_by)
+    with pytest.raises(DuplicateKeyError, match="id=1") as raised:
+        write(rows, "id long, what string, at long", (1, "a", 5), (1, "b", 5))
+    assert "order_by=" in str(raised.value)
+    assert place.found() == []
+
+
+@pytest.mark.parametrize(("kind", "gone", "stays"), [("string", "d", "u"), ("boolean", True, None)])
+def test_a_row_is_deleted_where_its_field_says_so(
+    place: Place, kind: str, gone: object, stays: object
+) -> None:
+    rows = place.rows("id", delete_where="op")
+    given = [(1, "a", stays), (2, "b", stays), (3, "c", stays), (2, None, gone), (9, None, gone)]
+    write(rows, f"id long, what string, op {kind}", *given)
+    assert place.found() == [(1, "a"), (3, "c")]
+
+
+def test_columns_that_no_field_fills_keep_what_they_hold(place: Place) -> None:
+    place.execute(
+        "CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, note VARCHAR(9) DEFAULT 'x')"
+    )
+    place.execute("INSERT INTO {table} VALUES (1, 1, 'mine')")
+    write(place.rows("id", columns={"count": "n"}), "id long, count long", (1, 7), (2, 8))
+    assert place.found() == [(1, 7, "mine"), (2, 8, "x")]
+
+
+def test_all_that_does_not_fit_a_table_is_one_error(place: Place) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT, what BIGINT, must BIGINT NOT NULL)")
+    with pytest.raises(TableMismatchError) as raised:
+        write(place.rows("id"), "id long, what string, more double", (1, "a", 2.0))
+    told = str(raised.value)
+    assert "column what is bigint, the field what string" in told
+    assert "no column more for the field more; it has: id, what, must" in told
+    assert "column must must not be null, has no default, and no field" in told
+    assert "no primary key or unique index is on (id)" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"table": ""}, "is no name"),
+        ({"mode": "merge", "key": "id"}, "'merge'; there are: upsert, append, add"),
+        ({"mode": "add"}, "needs key="),
+        ({"mode": "append", "key": "id"}, "takes no key="),
+        ({"order_by": "at"}, "belong to mode='upsert'"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Rows("sqlite:shop.db", **{"table": "orders", **given})
