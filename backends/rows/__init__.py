@@ -103,7 +103,8 @@ class Rows(StateFactory):
     @property
     def identity(self) -> tuple[str, ...]:  # type: ignore[override]
         """What tells this state from others."""
-        return "rows", str(self.database), self.name
+        kind = self.database.dialect.partition("+")[0]
+        return f"a table in {kind}", self.database.place, self.name
 
     def of(self, types: Mapping[str, str | None]) -> Rows:
         """Return the factory for rows of these fields; called where the topology declares them."""

@@ -12,9 +12,10 @@ from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import StateError, StateUnavailableError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlalchemy import Connection, Table
     from sqlalchemy.sql.dml import Insert
 
@@ -74,15 +75,33 @@ class SQLite(RowsDatabase):
         }
         return made.on_conflict_do_update(index_elements=key, set_=told)
 
+    def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
+        columns = [_bindable(column) for column in rows.columns]
+        super().load(connection, staging, rows.from_arrays(columns, names=rows.schema.names))
+
     def incarnation(self, connection: Connection) -> str:
         return ""
 
     def explain(self, error: Exception) -> Exception:
         if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
             return RefusedRowError(str(self), str(error))
+        if "unknown database" in str(error):
+            advice = "A file of SQLite has no schemas: name the table without one."
+            return StateError(f"{self}: {error}. {advice}")
         if isinstance(error, sqlite3.OperationalError):
             return StateUnavailableError(str(self), str(error), "Does another process hold it?")
         return error
+
+
+def _bindable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that SQLite takes: decimals, dates and moments are texts, these in UTC."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))  # of a moment, its time in UTC
+    elif not (pa.types.is_decimal(column.type) or pa.types.is_date(column.type)):
+        return column
+    return column.cast(pa.string())
 
 
 def from_url(url: StateURL) -> SQLite:

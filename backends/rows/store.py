@@ -35,7 +35,7 @@ class RowsStore(IBackingMap):
     """
 
     def __init__(self, database: RowsDatabase, target: Target, name: str, types: Types) -> None:
-        self.where = f"{target.name} in {database}"
+        self.where = f"the table {target.name} in {database}"
         self.prefix: str = name
         self._database = database
         self._target = target
