@@ -298,6 +298,61 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         0,
         "start D1*19 T4*4 T2*4 T3*4 D1*15 read R9*8",
     ),
+    "rows_own_id": Trace(
+        Setup("rows"),
+        263,
+        "start D1*23 again:T3 T3*3 T2*3 T4*3 D1*2 T5*2 D1*4",
+    ),
+    "rows_named": Trace(
+        Setup("rows", beside="map"),
+        10,
+        "start*2 D2*21 T4*3 T3*3 T5*5 D2*14 read D2*4 again:T7 T8*7 T9 T7*4 D2*2 T9 D2*4",
+    ),
+    "rows_counted": Trace(
+        Setup("rows", harm="failover"),
+        20,
+        "start D1*23 T2*3 T3*4 failover:1:2 D1*6",
+    ),
+    "rows_logged": Trace(
+        Setup("rows", beside="database"),
+        0,
+        "",
+    ),
+    "rows_listed": Trace(
+        Setup("rows", beside="map"),
+        74,
+        "start D1*21 T3*5 T2*4 D1*2",
+    ),
+    "rows_with_record": Trace(
+        Setup("rows"),
+        75,
+        "start D1*23 T2*4 T3*4 D1*8",
+    ),
+    "rows_locked": Trace(
+        Setup("rows"),
+        239,
+        "start D1*23 T2*3 D1*8 read*2 start D5*9 D1 D5",
+    ),
+    "rows_merged_first": Trace(
+        Setup("rows", harm="failover"),
+        40,
+        "start D1*26 T3*3 T2*3 T4*3 T5*3 D1*13 failover:1:3 D1*7",
+    ),
+    "rows_lower_dropped": Trace(
+        Setup("rows", beside="database"),
+        656,
+        "start D1*25 T2*3 D1*16 start D3*27 T5*3 T4*4 D3*4 D1*2 D3*2",
+    ),
+    "rows_connected": Trace(
+        Setup("rows", harm="failover"),
+        75,
+        "start D1*23 T2*4 T3*4 D1*17 failover:1:3 D1*2",
+    ),
+    "rows_together": Trace(
+        Setup("rows", beside="database"),
+        189,
+        "start D1*23 start read D3*25 T6*4 read T5*3 D3*8 fail:D3 R7*2",
+    ),
     "cache_validity": Trace(
         Setup("fenced", cached=True),
         0,

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -67,6 +68,16 @@ def _setups() -> Iterator[Setup]:
             yield Setup(ability, kind, harm="copy")
             yield Setup(ability, kind, harm="cut")
             yield Setup(ability, kind, harm="anew")
+    beside: Literal["", "database", "map"]
+    for beside in ("", "database", "map"):
+        table = Setup("rows", beside=beside)
+        for harm in ("", *FENCED_HARMS, "copy", "cut", "anew"):
+            yield replace(table, harm=harm)
+        for harm in ("", "failover"):
+            yield replace(table, kind="transactional", hosted="driver", harm=harm)
+            yield replace(table, hosted="driver", staged=True, harm=harm)
+            yield replace(table, hosted="driver", early=True, harm=harm)
+            yield replace(table, sweeps=True, harm=harm)
 
 
 def _report(found: Found | None) -> str:
@@ -105,6 +116,11 @@ def test_every_rule_has_a_counterexample() -> None:
 def test_a_store_without_abilities_leaves_a_gap() -> None:
     """What the guarantee of such a store has to say is not an idle warning."""
     assert search(Setup("none", gap=True), Rules(), BUDGET) is not None
+
+
+def test_a_table_restored_without_its_record_leaves_a_gap() -> None:
+    """Nothing in a table tells of which batch it is: protocol.md says that nothing notices that."""
+    assert search(Setup("rows", harm="restore", gap=True), Rules(), BUDGET) is not None
 
 
 def test_a_replaced_log_of_a_source_leaves_a_gap() -> None:

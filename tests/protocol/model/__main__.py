@@ -23,6 +23,8 @@ def main() -> int:
     early = "whether batches read before they begin"
     parser.add_argument("--early", action="store_true", help=early)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    beside = "what the second state is, if the first is a table"
+    parser.add_argument("--beside", default="", choices=("", "database", "map"), help=beside)
     asked = parser.parse_args()
     setup = Setup(
         *(asked.ability, asked.kind, "driver" if asked.early else "executor"),
@@ -30,6 +32,7 @@ def main() -> int:
         staged=asked.staged,
         early=asked.early,
         replaces=asked.replaces,
+        beside=asked.beside,
     )
     found = search(setup, Rules(), asked.runs, asked.first)
     if found is None:

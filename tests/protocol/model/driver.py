@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tests.protocol.model.shared import (
     Cell,
     Entry,
     Halted,
+    Named,
     Record,
     Stale,
+    Steps,
+    StepsOf,
     Stopped,
     Stored,
     Token,
     Unavailable,
 )
-from tests.protocol.model.task import Steps, StepsOf
 
 if TYPE_CHECKING:
     from tests.protocol.model.world import World
@@ -42,6 +45,7 @@ class Driver:
         self.failures = 0
         self.touched = False
         self.looked = False
+        self.named: dict[int, tuple[Named, ...]] = {}
         self.position = 0
 
     def run(self) -> Steps:
@@ -75,9 +79,7 @@ class Driver:
             self.entry = newest
         self.position = self.world.source_done
         if self.rules.announce_at_start:
-            for state in (0, 1):
-                yield None
-                self._announce_committed(state)
+            yield from self._announce_committed(self.entry.begun)
         self.world.promise(self.log, self.entry.committed)
 
     def _behind(self, attempt: int) -> int:
@@ -86,18 +88,23 @@ class Driver:
         left = [r.token[1] + 1 for r in records if r and r.log_id != self.log.log_id]
         return max([attempt, *left]) if self.rules.abandoned_behind else attempt
 
-    def _announce_committed(self, state: int) -> None:
-        store = self.world.stores[state]
-        stored = store.control
-        try:
-            self._judge(state, stored, self.entry.begun)
-        except Stale:
-            self._overtaken()
+    def _announce_committed(self, own: Token) -> Steps:
+        """Announce at every state what the log has committed; `own` is the attempt reserved."""
         committed = self.entry.committed
-        if stored and stored.log_id == self.log.log_id and stored.committed < committed:
-            news = stored._replace(committed=committed, retried=self.entry.retried)
-            if stored.token[0] <= committed:
-                store.put_control(news, stored, True)
+        for states in self._together((0, 1)):
+            yield None
+            news = {}
+            for state in states:
+                stored = self.world.stores[state].control
+                try:
+                    self._judge(state, stored, own)
+                except Stale:
+                    self._overtaken()
+                if stored is None or stored.log_id != self.log.log_id:
+                    continue
+                if stored.committed < committed >= stored.token[0]:
+                    news[state] = stored
+            yield from self._put_announced(news)
 
     def _append(self, entry: Entry) -> Steps:
         """Append, once more where that failed, whether the entry is there by now or not."""
@@ -196,6 +203,7 @@ class Driver:
     def _attempt(self, token: Token) -> Steps:
         world, rules = self.world, self.rules
         self.touched = self.looked = False
+        self.named = {}
         given_up = world.gives_up and self.failures >= _RETRIES
         if given_up:
             self.ahead = None
@@ -223,24 +231,29 @@ class Driver:
             yield from self._run(record, emission, read)
         if world.setup.sweeps and rules.swept:
             yield from self._sweep(record)
-        ready = record._replace(ready=rules.mark)
+        marked = record._replace(ready=rules.mark)
+        ready = {state: marked._replace(named=self.named.get(state, ())) for state in states}
         for state in states:
             yield None
             store = world.stores[state]
-            if not store.put_control(ready, record, True):
+            if rules.rows_counted and not store.is_whole(ready[state]):
+                raise Unavailable
+            if not store.put_control(ready[state], record, True):
                 raise Unavailable
             yield None
-            if rules.ready and store.incarnation != self.incarnations[state]:
+            if rules.ready and not store.confirms(ready[state], self.incarnations[state]):
                 raise Unavailable
             store.settle()
+        if not rules.rows_logged:
+            yield from self._announce(ready)
         yield from self._commit(token, None if given_up else emission, states)
-        yield from self._announce(ready, states)
+        yield from self._announce(ready)
         yield None
         self._finished(token[0])
 
     def _sweep(self, record: Record) -> Steps:
         """Rewrite the entries of batches that were tried again, so that each means one thing."""
-        for store in self.world.stores:
+        for store in self.world.maps.values():
             for key in self.world.keys:
                 yield None
                 cell, version = store.get(key)
@@ -259,9 +272,7 @@ class Driver:
             return self._emitted(txid, before)
         if self.entry.planned is None:
             plan = self._emitted(txid, before)
-            yield from self._append(
-                self.entry._replace(number=self.entry.number + 1, planned=plan)
-            )
+            yield from self._append(self.entry._replace(number=self.entry.number + 1, planned=plan))
         assert self.entry.planned is not None
         return self.entry.planned
 
@@ -288,8 +299,9 @@ class Driver:
         for state, store in enumerate(self.world.stores):
             if self.rules.looked_first and state not in self.left:
                 yield None
-                self.incarnations[state] = store.incarnation
-            for operation in self.world.operations(txid, emission, state):
+                self.incarnations[state] = store.server.incarnation
+            mapped = state in self.world.maps
+            for operation in self.world.operations(txid, emission, state) if mapped else ():
                 yield None
                 read[state, operation.key] = store.get(operation.key)
         return read
@@ -300,21 +312,38 @@ class Driver:
         if left is not None:  # what this driver left needs no look, nor a judgement
             yield None
             if store.put_control(record, left, True):
+                yield from store.prepare(record.token)
                 yield None
                 return
         if not self.looked:
             yield None
-            self.incarnations[state] = store.incarnation
-        yield None
-        stored = store.control
-        try:
-            self._judge(state, stored, record.token)
-        except Stale:
-            self._overtaken()
+            self.incarnations[state] = store.server.incarnation
+        while True:
+            yield None
+            stored = store.control
+            try:
+                self._judge(state, stored, record.token)
+            except Stale:
+                self._overtaken()
+            if not (self.rules.rows_merged_first and self._is_unmerged(state, stored)):
+                break
+            txid, attempt = record.token
+            yield from self._announce_committed((txid, attempt + 1))
         yield None
         if not store.put_control(record, stored, self.rules.begin_compared):
             raise Unavailable
+        yield from store.prepare(record.token)
         yield None
+
+    def _is_unmerged(self, state: int, stored: Record | None) -> bool:
+        """Whether a table lacks what the log has committed and this record has made ready."""
+        if state in self.world.maps:
+            return False
+        if stored is None or not stored.ready or stored.committed >= stored.token[0]:
+            return False
+        if not self.rules.rows_listed:
+            return stored.token[0] <= self.entry.committed
+        return stored.token == self.entry.listed[state]
 
     def _judge(self, state: int, stored: Record | None, own: Token) -> None:
         """Stop at a record that isn't what the log left; `own` is the attempt it has reserved."""
@@ -358,14 +387,13 @@ class Driver:
             raise Halted("another copy of the log")
         raise Stopped
 
-    def _run(
-        self, record: Record, emission: int, read: dict[tuple[int, str], Stored]
-    ) -> Steps:
+    def _run(self, record: Record, emission: int, read: dict[tuple[int, str], Stored]) -> Steps:
         group = self.world.spawn(self, record, emission, read)
         tasks = self.world.tasks[group]
         yield lambda: "failed" in tasks.values() or set(tasks.values()) == {"done"}
         if "failed" in tasks.values():
             raise Unavailable
+        self.named = self.world.named(group)
 
     def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
         txid, attempt = token
@@ -393,22 +421,60 @@ class Driver:
         if not began:
             self._finished(txid)
 
-    def _announce(self, record: Record, states: tuple[int, ...]) -> Steps:
+    def _announce(self, ready: dict[int, Record]) -> Steps:
+        """Announce what this driver has made ready."""
+        stores = self.world.stores
+        txid = max(record.token[0] for record in ready.values())
         try:
-            for state in states:
+            for states in self._together(tuple(ready)):
                 yield None
-                store = self.world.stores[state]
-                announced = record._replace(
-                    committed=record.token[0], retried=self.entry.retried, plan=None
-                )
-                if not store.put_control(announced, record, self.rules.announce_own):
-                    stored = store.control
-                    if stored is None or stored.token <= record.token:
+                news = {}
+                for state in states:
+                    stored, record = stores[state].control, ready[state]
+                    if stored == record or not self.rules.announce_own:
+                        news[state] = record
+                    elif stored is None or stored.token < record.token or stored.committed < txid:
                         raise Halted("lost writes")
-                self.left[state] = announced
+                    self.left[state] = self._announced(record)
+                yield from self._put_announced(news)
         except Unavailable:
             return
-        self.world.promise(self.log, record.token[0])
+        self.world.promise(self.log, txid)
+
+    def _announced(self, record: Record) -> Record:
+        entry = self.entry
+        committed = max(entry.committed, record.token[0])
+        return record._replace(committed=committed, retried=entry.retried, plan=None)
+
+    def _together(self, states: Sequence[int]) -> list[list[int]]:
+        """These states, those together that are announced in one transaction."""
+        if self.rules.rows_together:
+            return self.world.by_server(states)
+        return [[state] for state in states]
+
+    def _put_announced(self, news: dict[int, Record]) -> Steps:
+        """Put the announced form of these records, and merge their rows, in one transaction.
+
+        It has locked the records before it has read them: nothing comes between.
+        """
+        rules, stores = self.rules, self.world.stores
+        if not news:
+            return
+        if not rules.rows_locked:
+            yield None
+        with stores[min(news)].server.transaction():
+            for state, record in news.items():
+                if self._is_unmerged(state, record) or not rules.rows_logged:
+                    if not stores[state].is_whole(record):
+                        raise Halted("lost writes")
+                    stores[state].merge(record)
+            if rules.rows_with_record:
+                for state, record in news.items():
+                    stores[state].put_control(self._announced(record), record, False)
+        if not rules.rows_with_record:
+            yield None
+            for state, record in news.items():
+                stores[state].put_control(self._announced(record), record, False)
 
 
 def _has_another_plan(stored: Record, entry: Entry, own: Token) -> bool:

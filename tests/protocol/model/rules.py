@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Ability = Literal["fenced", "entry", "versioned", "none"]
-Harm = Literal[
-    "", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut", "anew"
-]
+Ability = Literal["fenced", "entry", "versioned", "none", "rows"]
+Harm = Literal["", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut", "anew"]
 
 
 @dataclass(frozen=True)
@@ -141,6 +139,30 @@ class Rules:
     tombstones: bool = True
     """A removal writes a tombstone; only a fenced store drops it, once it is committed."""
 
+    # Rows of a table.
+    rows_own_id: bool = True
+    """Each run of a task marks the rows that it stages with an id of its own."""
+    rows_named: bool = True
+    """Only rows of those runs are merged whose success the driver has seen."""
+    rows_counted: bool = True
+    """An attempt is ready only if all rows are staged that its record names."""
+    rows_logged: bool = True
+    """Rows are merged after the log has the batch, not before."""
+    rows_listed: bool = True
+    """Rows are merged only of the very attempt that the log has committed at this state."""
+    rows_with_record: bool = True
+    """Rows are merged in the transaction that puts the announced record."""
+    rows_locked: bool = True
+    """That transaction goes by the record that it has locked, not by one that was read before."""
+    rows_merged_first: bool = True
+    """Before a batch begins what the log has committed is merged, if it isn't any more."""
+    rows_lower_dropped: bool = True
+    """A begin drops what attempts before its own have staged, and nothing of a later one."""
+    rows_connected: bool = True
+    """It does so by the connection that has put its record, which no other server takes over."""
+    rows_together: bool = True
+    """Tables of one database are merged in one transaction."""
+
     # Caches.
     cache_validity: bool = True
     """A cached entry feeds only a conditional write, or the one process that writes the state."""
@@ -170,8 +192,8 @@ class Setup:
 
     Parameters
     ----------
-    ability : {"fenced", "entry", "versioned", "none"}
-        What the two stores can do.
+    ability : {"fenced", "entry", "versioned", "none", "rows"}
+        What the two stores can do; "rows" are tables of users.
     kind : {"opaque", "transactional"}
         How values are kept; a transactional source replays the same content.
     hosted : {"executor", "driver"}
@@ -191,13 +213,16 @@ class Setup:
         Whether the driver reads what a batch updates before the batch begins.
     sweeps : bool
         Whether every batch sweeps, and forgets which batches before it were tried again.
+    beside : {"", "database", "map"}
+        What the second of two states is, if the first is a table: a table of another database, one
+        of the same, or a map in a store with a fence.
     replaces : bool
         Whether the log of the source of staged batches is in an object store, where a driver may
         replace what another has written there.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
-        write, or before a driver looks at what the source has logged in an object store.  It may in
-        life: this is what the guarantee of such a store leaves open.
+        write, or before a driver looks at what the source has logged in an object store; or a table
+        is restored without its record.  It may in life: this is what the guarantee leaves open.
     """
 
     ability: Ability
@@ -208,5 +233,6 @@ class Setup:
     staged: bool = False
     early: bool = False
     sweeps: bool = False
+    beside: Literal["", "database", "map"] = ""
     replaces: bool = False
     gap: bool = False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
 
 from tests.protocol.model.rules import Rules, Setup
 
@@ -11,6 +12,13 @@ Token = tuple[int, int]
 Update = tuple[int, int, int]
 Value = tuple[Update, ...] | None
 """The updates that made a value, in order: (txid, emission, place in the batch)."""
+Named = tuple[int, int]
+"""What a run of a task has staged in a table's database: its id, and how many rows."""
+
+T = TypeVar("T")
+StepsOf = Generator[Callable[[], bool] | None, None, T]
+Steps = StepsOf[None]
+"""A process: it stops before every access to what is shared, or until a condition holds."""
 
 
 class Unavailable(Exception):
@@ -32,7 +40,8 @@ class Halted(Exception):
 class Record(NamedTuple):
     """A control record; `ready` once its attempt has confirmed its writes.
 
-    `plan` is what its attempt goes by, where that is planned and not committed yet.
+    `plan` is what its attempt goes by, where that is planned and not committed yet.  `named` is
+    what a table's merge takes of the staged rows.
     """
 
     log_id: int
@@ -41,6 +50,7 @@ class Record(NamedTuple):
     retried: tuple[tuple[int, int], ...]
     ready: bool = False
     plan: int | None = None
+    named: tuple[Named, ...] = ()
 
     def counts(self, txid: int, attempt: int) -> bool:
         return attempt == dict(self.retried).get(txid, 0)
@@ -117,17 +127,45 @@ class Log:
             del self.files[older]
 
 
+class Server:
+    """What keeps stores; those of one server lose their newest writes together."""
+
+    def __init__(self) -> None:
+        self.incarnation = 0
+        self.undo: list[Callable[[], None]] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is written within is lost together."""
+        before, self.undo = self.undo, []
+        yield
+        written, self.undo = self.undo, before
+
+        def undo() -> None:
+            for each in reversed(written):
+                each()
+
+        self.undo.append(undo)
+
+    def rewind(self, lost: int) -> bool:
+        """Another one takes over, without the newest writes; say whether any is missing."""
+        lost = min(lost, len(self.undo))
+        for _ in range(lost):
+            self.undo.pop()()
+        self.incarnation += 1
+        return lost > 0
+
+
 class Store:
     """One state's store, with the atomic steps that its ability offers."""
 
-    def __init__(self, setup: Setup, rules: Rules) -> None:
+    def __init__(self, setup: Setup, rules: Rules, server: Server) -> None:
         self.setup = setup
         self.rules = rules
+        self.server = server
         self.control: Record | None = None
         self.cells: dict[str, StoredCell] = {}
-        self.incarnation = 0
         self._versions = 0
-        self._undo: list[Callable[[], None]] = []
 
     def get(self, key: str) -> Stored:
         return self.cells.get(key, (None, 0))
@@ -140,9 +178,24 @@ class Store:
         def undo() -> None:
             self.control = before
 
-        self._undo.append(undo)
+        self.server.undo.append(undo)
         self.control = new
         return True
+
+    def prepare(self, token: Token) -> Steps:
+        """After the begin of an attempt: nothing is to be made for its tasks."""
+        yield from ()
+
+    def merge(self, record: Record) -> None:
+        """When a batch is announced: its values are where they belong already."""
+
+    def is_whole(self, record: Record) -> bool:
+        """Whether what the tasks have written is there, as far as the store can tell."""
+        return True
+
+    def confirms(self, ready: Record, incarnation: int) -> bool:
+        """Whether nothing was lost since the attempt has begun, which is ready now."""
+        return self.server.incarnation == incarnation
 
     def admits(self, writer: Record) -> bool:
         """Whether the fence lets this writer through."""
@@ -172,27 +225,29 @@ class Store:
         if key in self.cells:
             self._set(key, None)
 
-    def rewind(self, lost: int) -> bool:
-        """Another server takes over, without the newest writes; say whether any is missing."""
-        lost = min(lost, len(self._undo))
-        for _ in range(lost):
-            self._undo.pop()()
-        self.incarnation += 1
-        return lost > 0
-
     def failover(self, lost: int) -> None:
-        """The same, and what it has taken over is never lost any more."""
-        self.rewind(lost)
-        self._undo.clear()
+        """Another server takes over, and what it has taken over is never lost any more."""
+        self.server.rewind(lost)
+        self.server.undo.clear()
 
     def empty(self) -> None:
         self.failover(0)
         self.control, self.cells = None, {}
 
+    def backup(self) -> Callable[[], None]:
+        """Copy what is stored; returns what brings it back, on another server."""
+        control, cells = self.control, dict(self.cells)
+
+        def restore() -> None:
+            self.failover(0)
+            self.control, self.cells = control, dict(cells)
+
+        return restore
+
     def settle(self) -> None:
         """What is stored now survives a change of server, unless the store forgets anything."""
         if self.setup.harm != "rewind":
-            self._undo.clear()
+            self.server.undo.clear()
 
     def _set(self, key: str, stored: StoredCell | None) -> None:
         before = self.cells.get(key)
@@ -203,5 +258,5 @@ class Store:
             else:
                 self.cells[key] = value
 
-        self._undo.append(lambda: put(before))
+        self.server.undo.append(lambda: put(before))
         put(stored)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.protocol.model.driver import Driver
-from tests.protocol.model.shared import Halted, Record, Staged, Stopped, Stored, Unavailable
-from tests.protocol.model.task import Steps, StepsOf
+from tests.protocol.model.shared import (
+    Halted,
+    Record,
+    Staged,
+    Steps,
+    StepsOf,
+    Stopped,
+    Stored,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
     from tests.protocol.model.world import World
@@ -184,9 +192,7 @@ class StagingDriver(Driver):
         self.digest = staged.digest
         return staged.emission
 
-    def _run(
-        self, record: Record, emission: int, read: dict[tuple[int, str], Stored]
-    ) -> Steps:
+    def _run(self, record: Record, emission: int, read: dict[tuple[int, str], Stored]) -> Steps:
         if self.rules.staged_held:
             yield None
             newest = self.log.newest()

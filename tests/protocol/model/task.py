@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from tests.protocol.model.rules import Rules, Setup
 from tests.protocol.model.shared import (
     Cell,
     Record,
     Stale,
+    Steps,
     Store,
     Stored,
     Unavailable,
     Update,
     Value,
 )
-
-T = TypeVar("T")
-StepsOf = Generator[Callable[[], bool] | None, None, T]
-Steps = StepsOf[None]
-"""A process: it stops before every access to what is shared, or until a condition holds."""
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 from zlib import crc32
 
 from tests.protocol.model.driver import Driver
 from tests.protocol.model.reader import Answer, Reader
+from tests.protocol.model.rows import Table, TableTask
 from tests.protocol.model.rules import Rules, Setup
 from tests.protocol.model.shared import (
     Cell,
     Entry,
     Log,
+    Named,
     Record,
+    Server,
     Staged,
     Stale,
+    Steps,
+    StepsOf,
     Store,
     Stored,
-    StoredCell,
     Unavailable,
     Value,
 )
 from tests.protocol.model.staging import StagingDriver
-from tests.protocol.model.task import Operation, Steps, Task
+from tests.protocol.model.task import Operation, Task
 
 _PATIENCE = 3000
 
@@ -38,7 +43,7 @@ class Process:
 
     name: str
     kind: Literal["driver", "task", "reader"]
-    steps: Steps
+    steps: StepsOf[Named | None]
     owner: str
     waits: object = None
 
@@ -95,7 +100,8 @@ class World:
         self.replaced = False
         self.processes: dict[str, Process] = {}
         self.tasks: dict[int, dict[int, str]] = {}
-        self._work: dict[str, tuple[int, int, Task]] = {}
+        self._named: dict[int, dict[int, Named]] = {}
+        self._work: dict[str, tuple[int, int, Task | TableTask]] = {}
         self._readers: dict[str, Reader] = {}
         self._started = 0
         self._new_ends = 0
@@ -103,12 +109,36 @@ class World:
         self._goes_on_from: dict[tuple[int, int], int | None] = {}
         self._ends: dict[tuple[int, int], int] = {}
         self._written: dict[tuple[Log, int], int] = {}
-        self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
+        self._backup: list[Callable[[], None]] = []
         self._log_ids = 0
         self._other: _Checkpoint | None = None
         self._owners: set[int] = set()
-        self.stores = (Store(setup, rules), Store(setup, rules))
+        self.stores = self._make_stores()
+        self.maps = {
+            s: store for s, store in enumerate(self.stores) if not isinstance(store, Table)
+        }
         self._new_log()
+
+    def _make_stores(self) -> tuple[Store, Store]:
+        setup, rules, server = self.setup, self.rules, Server()
+        if setup.ability != "rows":
+            return Store(setup, rules, server), Store(setup, rules, Server())
+        table = Table(setup, rules, server)
+        if setup.beside == "map":
+            return table, Store(replace(setup, ability="fenced"), rules, Server())
+        return table, Table(setup, rules, server if setup.beside == "database" else Server())
+
+    def by_server(self, states: Sequence[int]) -> list[list[int]]:
+        """These states, those of one server together."""
+        found: dict[int, list[int]] = {}
+        for state in states:
+            found.setdefault(id(self.stores[state].server), []).append(state)
+        return list(found.values())
+
+    def value(self, state: int, key: str) -> Value:
+        """What a table holds."""
+        cell, _ = self.stores[state].get(key)
+        return cell.curr if cell else None
 
     def _new_log(self) -> None:
         self._log_ids += 1
@@ -199,18 +229,21 @@ class World:
     def check(self, reader: Reader) -> None:
         newest = self.log.newest()
         torn = self.harmed and self.setup.harm != "rewind"
-        if reader.answer is None or newest is None or torn:
+        if newest is None or torn or self.setup.kind == "transactional":
             return
-        if self.setup.kind == "transactional":
-            return
-        history = newest.history
-        for cut in range(reader.floor, len(history) + 1):
-            if reader.answer == self.truth(history[:cut]):
-                return
-        raise Wrong(
-            f"a reader saw {_shown(reader.answer)}, which is no committed batch from "
-            f"{reader.floor} to {len(history)} of {history}"
-        )
+        floors: dict[tuple[tuple[int, str], ...], int] = {}
+        for answer in reader.looks:
+            read, history = tuple(answer), newest.history
+            floor = floors.get(read, reader.floor)
+            for cut in range(floor, len(history) + 1):
+                if answer.items() <= self.truth(history[:cut]).items():
+                    floors[read] = cut
+                    break
+            else:
+                raise Wrong(
+                    f"a reader saw {_shown(answer)}, which is no committed batch from "
+                    f"{floor} to {len(history)} of {history}"
+                )
 
     def check_final(self) -> None:
         newest = self.log.newest()
@@ -220,7 +253,7 @@ class World:
         expected = {} if self.twins else self.truth(newest.history)
         for (state, key), value in expected.items():
             cell = self.stores[state].get(key)[0]
-            found = self._final(cell, newest)
+            found = self._final(cell, newest) if state in self.maps else self.value(state, key)
             if found != value:
                 raise Wrong(f"state {state} holds {key} = {found} instead of {value}: {cell}")
 
@@ -260,12 +293,22 @@ class World:
                 caches = driver.caches if self.setup.hosted == "driver" else self.workers[turn]
                 store = self.stores[state]
                 known = {key: cell for (at, key), cell in read.items() if at == state}
-                task = Task(self.setup, self.rules, record, store, caches[state], part, keys, known)
+                task: Task | TableTask
+                if isinstance(store, Table):
+                    task = TableTask(store, record.token, part, index)
+                else:
+                    made = (store.setup, self.rules, record, store)
+                    task = Task(*made, caches[state], part, keys, known)
                 self.tasks[group][2 * state + index] = "running"
                 self._start_task(driver.name, group, 2 * state + index, task)
         return group
 
-    def _start_task(self, owner: str, group: int, part: int, task: Task) -> None:
+    def named(self, group: int) -> dict[int, tuple[Named, ...]]:
+        """What the runs have staged whose success the driver has seen, by state."""
+        found = self._named.get(group, {})
+        return {s: tuple(found[part] for part in found if part // 2 == s) for s in (0, 1)}
+
+    def _start_task(self, owner: str, group: int, part: int, task: Task | TableTask) -> None:
         name = self._name("T")
         self._work[name] = (group, part, task)
         self.processes[name] = Process(name, "task", task.run(), owner)
@@ -321,17 +364,19 @@ class World:
             return
         try:
             process.waits = process.steps.throw(error) if error else next(process.steps)
-        except StopIteration:
-            self._end(name, "done")
+        except StopIteration as end:
+            self._end(name, "done", end.value)
         except (Unavailable, Stale):
             self._end(name, "failed")
 
-    def _end(self, name: str, outcome: str) -> None:
+    def _end(self, name: str, outcome: str, named: Named | None = None) -> None:
         process = self.processes.pop(name)
         if name in self._work:
             group, part, _ = self._work[name]
             if self.tasks[group][part] == "running":
                 self.tasks[group][part] = outcome
+                if named:
+                    self._named.setdefault(group, {})[part] = named
         if process.kind == "reader":
             self.check(self._readers[name])
 
@@ -347,17 +392,20 @@ class World:
 
     def _copy(self) -> None:
         records = [store.control for store in self.stores]
-        if all(record and record.token[0] <= record.committed for record in records):
-            self._backup = tuple((s.control, dict(s.cells)) for s in self.stores)
+        tables = not self.maps  # all of a table's database is as of one moment
+        if tables or all(record and record.token[0] <= record.committed for record in records):
+            self._backup = [store.backup() for store in self.stores]
 
     def _harm(self, harm: str, detail: str) -> None:
         if harm == "failover":
             state, lost = map(int, detail.split(":"))
             self.stores[state].failover(lost)
             self._promise_less()
+            if len(self.maps) < 2:
+                self._end_all("reader")  # who may look at tables of either server
         elif harm == "rewind":
             state, lost = map(int, detail.split(":"))
-            if self.stores[state].rewind(lost):
+            if self.stores[state].server.rewind(lost):
                 self.harmed = True
                 self._promise_less()
                 self._end_all("reader")  # whose answers came from the server before
@@ -365,9 +413,8 @@ class World:
             self._other = self._checkpoint()
         elif harm == "restore" and self._backup:
             self.harmed = True
-            for store, (control, cells) in zip(self.stores, self._backup, strict=True):
-                store.failover(0)
-                store.control, store.cells = control, dict(cells)
+            for restore in self._backup:
+                restore()
         elif harm == "lose":
             self.harmed = True
             self.stores[int(detail)].empty()
@@ -466,7 +513,7 @@ class World:
             reader = self._readers[name]
             for _ in range(_PATIENCE):
                 self.step(name)
-            if reader.answer is None and not self.harmed:
+            if not reader.looks and not self.harmed:
                 raise Wrong("a reader never gets an answer, though nothing happens")
             self.check_final()
 
