@@ -20,13 +20,17 @@ def catalog(schema: str | None) -> Table:
     sql = alchemy()
     long = sql.LargeBinary().with_variant(sql.LargeBinary(2**24), "mysql", "mariadb")
     text = sql.Text().with_variant(sql.Text(2**24), "mysql", "mariadb")
+    # By bytes, as other databases compare.
+    name = sql.String(180).with_variant(sql.String(180, "utf8mb4_bin"), "mysql", "mariadb")
     return sql.Table(  # type: ignore[no-any-return]
         CATALOG,
         sql.MetaData(schema=schema),
-        sql.Column("name", sql.String(180), primary_key=True),
+        sql.Column("name", name, primary_key=True),
         sql.Column("kept", text, nullable=False),
         sql.Column("control", long),
         sql.Column("parts", text),
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
     )
 
 

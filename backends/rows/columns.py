@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.catalog import reflected
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import TableMismatchError
-from trident.backends.rows.target import DELETED, ORDER, PART, Target
+from trident.backends.rows.target import DELETED, NUMBER, ORDER, PART, Target
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
@@ -26,15 +26,21 @@ _ADDABLE = (*_INTEGERS, "double", "float", "decimal")
 def sql_type(kind: str, *, in_key: bool = False) -> TypeEngine[Any] | None:
     """The type of SQL of a column that is made for a field; None where there is none.
 
-    MySQL can't have a text of any length in a key.
+    In MySQL a text of any length can't be in a key, and others are the small ones if not named.
     """
     sql = alchemy()
+    from sqlalchemy.dialects import mysql
+
     if found := _DECIMAL.fullmatch(kind):
         return sql.Numeric(int(found[1]), int(found[2]))  # type: ignore[no-any-return]
     head = kind.partition("(")[0]
-    text = sql.Text()
-    if in_key:
-        text = text.with_variant(sql.String(255), "mysql", "mariadb")
+    text = sql.Text().with_variant(
+        mysql.VARCHAR(255) if in_key else mysql.LONGTEXT(), "mysql", "mariadb"
+    )
+    binary = sql.LargeBinary().with_variant(
+        mysql.VARBINARY(255) if in_key else mysql.LONGBLOB(), "mysql", "mariadb"
+    )
+    moment = mysql.DATETIME(fsp=6)
     made: Mapping[str, Any] = {
         "string": text,
         "char": text,
@@ -47,20 +53,26 @@ def sql_type(kind: str, *, in_key: bool = False) -> TypeEngine[Any] | None:
         "float": sql.REAL(),
         "decimal": sql.Numeric(10, 0),
         "boolean": sql.Boolean(),
-        "binary": sql.LargeBinary(),
+        "binary": binary,
         "date": sql.Date(),
-        "timestamp": sql.DateTime(timezone=True),
-        "timestamp_ntz": sql.DateTime(),
+        "timestamp": sql.DateTime(timezone=True).with_variant(moment, "mysql", "mariadb"),
+        "timestamp_ntz": sql.DateTime().with_variant(moment, "mysql", "mariadb"),
     }
     return made.get(head)
 
 
-def checked_table(
-    connection: Connection, database: RowsDatabase, target: Target, types: Types, *, begun: bool
-) -> list[Column[Any]]:
-    """Return the columns of the staging table, after a look at the user's table.
+def checked_staging(
+    connection: Connection,
+    database: RowsDatabase,
+    target: Target,
+    types: Types,
+    name: str,
+    *,
+    begun: bool,
+) -> Table:
+    """Return the staging table `name` as it has to be, after a look at the user's table.
 
-    It is made where it is absent, unless the state has `begun`: then it is lost.
+    That is made where it is absent, unless the state has `begun`: then it is lost.
 
     Raises
     ------
@@ -73,13 +85,17 @@ def checked_table(
     if not problems and table is None:
         problems = list(_not_made(target, types, begun))
         if not problems:
-            table = _made(connection, target, types)
+            table = _made(connection, database, target, types)
     elif table is not None:
         problems = list(_misfits(database, target, types, table))
     if problems:
         raise TableMismatchError(place, problems)
     assert table is not None
-    return list(_staging_columns(target, types, table))
+    columns = _staging_columns(database, target, types, table)
+    options = database.options(connection, table)
+    return alchemy().Table(  # type: ignore[no-any-return]
+        name, alchemy().MetaData(schema=target.schema), *columns, **options
+    )
 
 
 def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
@@ -98,7 +114,7 @@ def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
             )
     for name in sorted({each for each in columns if columns.count(each) > 1}):
         yield f"several fields fill the column {name}; columns= may say which"
-    for name in sorted({PART, DELETED, ORDER} & {*columns}):
+    for name in sorted({PART, NUMBER, DELETED, ORDER} & {*columns}):
         yield f"the column {name} has a name of the library's own; columns= may give another"
     deleting = target.delete_where and types.get(target.delete_where)
     if deleting and deleting not in ("boolean", "string"):
@@ -135,7 +151,7 @@ def _not_made(target: Target, types: Types, begun: bool) -> Iterator[str]:
             )
 
 
-def _made(connection: Connection, target: Target, types: Types) -> Table:
+def _made(connection: Connection, database: RowsDatabase, target: Target, types: Types) -> Table:
     sql = alchemy()
     columns = []
     for name, column in target.columns.items():
@@ -144,13 +160,15 @@ def _made(connection: Connection, target: Target, types: Types) -> Table:
         columns.append(
             sql.Column(column, kind, primary_key=in_key, autoincrement=False, nullable=not in_key)
         )
-    made = sql.Table(target.table, sql.MetaData(schema=target.schema), *columns)
+    options = database.options(connection)
+    made = sql.Table(target.table, sql.MetaData(schema=target.schema), *columns, **options)
     made.create(connection, checkfirst=True)
     return made  # type: ignore[no-any-return]
 
 
 def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table) -> Iterator[str]:
     """What of a table that is there does not fit."""
+    yield from database.misfits(table)
     for name, column in target.columns.items():
         if column not in table.c:
             there = ", ".join(table.c.keys())
@@ -225,14 +243,20 @@ def _shown(database: RowsDatabase, kind: TypeEngine[Any]) -> str:
     return str(kind.compile(database.engine.dialect)).lower()
 
 
-def _staging_columns(target: Target, types: Types, table: Table) -> Iterator[Column[Any]]:
+def _staging_columns(
+    database: RowsDatabase, target: Target, types: Types, table: Table
+) -> Iterator[Column[Any]]:
     """The columns of the user's table that are filled, as they are there, and our own.
 
     A null where there must be none is refused by the staging table already, unless the row may be
     one to delete: of that only the key counts.
     """
     sql = alchemy()
-    yield sql.Column(PART, sql.BigInteger(), nullable=False)
+    for name in [PART, NUMBER] if database.numbered else [PART]:
+        in_key = database.numbered
+        yield sql.Column(
+            name, sql.BigInteger(), primary_key=in_key, autoincrement=False, nullable=False
+        )
     for column in target.columns.values():
         found = table.c[column]
         must = column in target.key or not (found.nullable or target.delete_where)

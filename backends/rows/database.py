@@ -31,6 +31,9 @@ class RowsDatabase(ABC):
     """Which process of Spark's writes: tasks, each its own rows, or the driver all of them."""
     zoned: ClassVar[bool] = True
     """Whether it has a type for moments, beside that for dates with a time of day."""
+    numbered: ClassVar[bool] = False
+    """Whether the staging table has a key, by which the rows of one task are found: their number
+    beside their part."""
     finds_duplicates: ClassVar[bool] = False
     """Whether an upsert of two rows of one key is refused by the database itself."""
 
@@ -81,6 +84,17 @@ class RowsDatabase(ABC):
     def empty(self, connection: Connection, staging: Table, rows: int) -> None:
         """Delete all rows of the staging table, about so many, in the transaction that is open."""
         connection.execute(staging.delete())
+
+    def options(self, connection: Connection, like: Table | None = None) -> Mapping[str, Any]:
+        """Return what SQLAlchemy is told of a table that is made, beside its columns.
+
+        Of the staging table, `like` is the user's, with whose rows it is compared.
+        """
+        return {}
+
+    def misfits(self, table: Table) -> Iterator[str]:
+        """Yield why rows can't be written to the user's table, whatever they are."""
+        return iter(())
 
     def begin(self, connection: Connection) -> None:
         """Prepare a transaction that has just begun, of which nothing was asked yet."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import orjson
 
 from trident.backends.rows.catalog import catalog, reflected, staging_name
-from trident.backends.rows.columns import Types, checked_table
+from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.merging import merge
-from trident.backends.rows.target import PART, Target
+from trident.backends.rows.target import NUMBER, PART, Target
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError, StaleBatchError, StateError
@@ -42,7 +42,8 @@ class RowsStore(IBackingMap):
         self._types = types
         self._catalog = catalog(target.schema)
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
-        self._columns: Sequence[Column[Any]] = ()
+        self._made: Table | None = None
+        """The staging table as it has to be, once the user's table was looked at."""
         self._staging_fits = False
 
     # Tasks.
@@ -58,10 +59,12 @@ class RowsStore(IBackingMap):
         sql, states = alchemy(), self._catalog
         begun = states.c.name == self.prefix, states.c.control == record.encode()
         fence = sql.select(sql.literal(1)).where(*begun).with_for_update(read=True)
-        staging = _named(self._target, self.prefix, [PART, *rows.schema.names])
-        parts = pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows)
+        marked = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
+        if self._database.numbered:
+            marked = marked.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+        staging = _named(self._target, self.prefix, marked.schema.names)
         with self._database.transaction() as connection:
-            self._database.load(connection, staging, rows.add_column(0, PART, parts))
+            self._database.load(connection, staging, marked)
             if connection.execute(fence).first() is None:
                 raise StaleBatchError(record.token)
 
@@ -180,7 +183,7 @@ class RowsStore(IBackingMap):
 
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""
-        if self._columns:
+        if self._made is not None:
             return
         with self._database.transaction() as connection:
             self._catalog.create(connection, checkfirst=True)
@@ -188,24 +191,23 @@ class RowsStore(IBackingMap):
             found = self._row(connection, self.prefix)
             record = _stored(found)
             begun = record is not None and not ControlRecord.decode(record).is_unused
-            columns = checked_table(
-                connection, self._database, self._target, self._types, begun=begun
+            name = staging_name(self.prefix)
+            made = checked_staging(
+                connection, self._database, self._target, self._types, name, begun=begun
             )
             if found is None:
                 row = {"name": self.prefix, "kept": self._target.encode()}
                 connection.execute(self._catalog.insert().values(row))
-            there = reflected(connection, self._target, staging_name(self.prefix))
-        self._columns = columns
-        self._staging_fits = there is not None and _described(there.c) == _described(columns)
+            there = reflected(connection, self._target, name)
+        self._made = made
+        self._staging_fits = there is not None and _described(there.c) == _described(made.c)
 
     def _make_staging(self) -> None:
         """Make the staging table anew; the attempt that has just begun is the first to use it."""
-        sql = alchemy()
-        metadata = sql.MetaData(schema=self._target.schema)
-        made = sql.Table(staging_name(self.prefix), metadata, *self._columns)
+        assert self._made is not None
         with self._database.transaction() as connection:
-            made.drop(connection, checkfirst=True)
-            made.create(connection)
+            self._made.drop(connection, checkfirst=True)
+            self._made.create(connection)
         self._staging_fits = True
 
 

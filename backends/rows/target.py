@@ -15,6 +15,8 @@ OnBadRow = Literal["fail", "dead-letter"]
 
 PART = "trident_part"
 """The column of the staging table that tells which task wrote a row."""
+NUMBER = "trident_row"
+"""The column of the staging table that numbers the rows of a part, where a database needs a key."""
 DELETED = "trident_deleted"
 """The column of the staging table that tells whether a row is to be deleted."""
 ORDER = "trident_order"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends.rows.databases import Place
 
-DATABASES = ("sqlite",)
+DATABASES = ("sqlite", "mariadb")
 
 
 @pytest.fixture(params=DATABASES)
