@@ -1,8 +1,8 @@
 """Stores of states, one module each, and what names a state: its URL, its specification.
 
-``hbase``, ``kafka``, ``memcached``, ``memory``, ``postgres``, ``redis`` and ``sqlite``, and
-``objectstore`` and ``zookeeper``, which keep checkpoints only, are loaded when they are first
-named. Each imports its driver when it is first used.
+``hbase``, ``kafka``, ``memcached``, ``memory``, ``postgres``, ``redis`` and ``sqlite``, ``rows``,
+which writes to tables of yours, and ``objectstore`` and ``zookeeper``, which keep checkpoints only,
+are loaded when they are first named. Each imports its driver when it is first used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         objectstore,
         postgres,
         redis,
+        rows,
         sqlite,
         zookeeper,
     )
@@ -39,6 +40,7 @@ __all__ = [
     "objectstore",
     "postgres",
     "redis",
+    "rows",
     "sqlite",
     "state_from_url",
     "zookeeper",

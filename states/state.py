@@ -33,6 +33,9 @@ class State(ABC):
     kind: StateType | None = None
     """How the state keeps its values, as its factory says; see `StateFactory.kind`."""
 
+    names_attempts: bool = True
+    """Whether what it keeps may name the attempt of a batch, so that the log has to remember it."""
+
     @abstractmethod
     def beginCommit(self, batch: Batch) -> None:
         """Begin the updates of one attempt of a batch; what was pending before is dropped."""

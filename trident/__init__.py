@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from trident.api.stream import Stream as Stream
     from trident.api.stream import TridentState as TridentState
     from trident.api.topology import TridentTopology as TridentTopology
+    from trident.api.write_stream import writeStream as writeStream
     from trident.backends.memory import MemoryMapState as MemoryMapState
+    from trident.backends.rows import Rows as Rows
     from trident.batch.adopt import Adopt as Adopt
     from trident.batch.progress import BatchProgress as BatchProgress
     from trident.client.drpc_client import DRPCClient as DRPCClient
@@ -82,7 +84,9 @@ _HOMES = {
     "api.run": "Run",
     "api.stream": "GroupedStream Stream TridentState",
     "api.topology": "TridentTopology",
+    "api.write_stream": "writeStream",
     "backends.memory": "MemoryMapState",
+    "backends.rows": "Rows",
     "batch.adopt": "Adopt",
     "batch.progress": "BatchProgress",
     "operations.builtin": "Count FilterNull MapGet Max Min SnapshotGet Split Sum",

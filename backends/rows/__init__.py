@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trident.backends.rows.database import RowsDatabase
+from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import DuplicateKeyError, RefusedRowError, TableMismatchError
 from trident.backends.rows.state import RowsState
 from trident.backends.rows.store import RowsStore
@@ -70,7 +70,7 @@ class Rows(StateFactory):
     --------
     >>> orders = Rows("sqlite:shop.db", table="orders", key="order_id")
     >>> orders.label, orders.kind.value, orders.target.mode
-    ('Rows(orders)', 'opaque', 'upsert')
+    ('Rows(orders, upsert by order_id)', 'opaque', 'upsert')
     """
 
     kind = StateType.OPAQUE
@@ -98,13 +98,12 @@ class Rows(StateFactory):
     @property
     def label(self) -> str:
         """What ``explain()`` calls the factory."""
-        return f"Rows({self.target.name})"
+        return str(self.target)
 
     @property
     def identity(self) -> tuple[str, ...]:  # type: ignore[override]
         """What tells this state from others."""
-        kind = self.database.dialect.partition("+")[0]
-        return f"a table in {kind}", self.database.place, self.name
+        return f"a table in {self.database.name}", self.database.place, self.name
 
     def of(self, types: Mapping[str, str | None]) -> Rows:
         """Return the factory for rows of these fields; called where the topology declares them."""
@@ -126,6 +125,7 @@ class Rows(StateFactory):
         partitionIndex: int = 0,
         numPartitions: int = 1,
     ) -> RowsState:
+        alchemy(self.database.extra)
         if not self._types:
             raise UsageError("Rows is for partitionPersist, which tells it the fields of its rows")
         store = RowsStore(self.database, self.target, self.name, self._types)

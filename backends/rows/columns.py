@@ -146,8 +146,8 @@ def _not_made(target: Target, types: Types, begun: bool) -> Iterator[str]:
     for name in target.columns:
         if not types.get(name):
             yield (
-                f"the table is not there, and can't be made, as the field {name} has no type: make "
-                f'it yourself, or declare the field ("{name} string")'
+                f"the table is not there, and can't be made, as the type of the field {name} is "
+                f'not known: make it yourself, declare the field ("{name} string"), or cast it'
             )
 
 

@@ -29,6 +29,8 @@ class RowsDatabase(ABC):
 
     hosted: ClassVar[Literal["driver", "executor"]] = "executor"
     """Which process of Spark's writes: tasks, each its own rows, or the driver all of them."""
+    extra: ClassVar[str] = "rows"
+    """The extras of this package that bring SQLAlchemy and the driver."""
     zoned: ClassVar[bool] = True
     """Whether it has a type for moments, beside that for dates with a time of day."""
     numbered: ClassVar[bool] = False
@@ -47,8 +49,13 @@ class RowsDatabase(ABC):
     def dialect(self) -> str:
         """The name of SQLAlchemy's dialect and driver: ``"postgresql+psycopg"``."""
 
+    @property
+    def name(self) -> str:
+        """The dialect, without the driver."""
+        return self.dialect.partition("+")[0]
+
     def __str__(self) -> str:
-        return f"{self.dialect.partition('+')[0]} at {self.place}"
+        return f"{self.name} at {self.place}"
 
     @abstractmethod
     def connect(self) -> Any:
@@ -141,10 +148,10 @@ def _engine(database: RowsDatabase, process: int) -> Engine:
     )
 
 
-def alchemy() -> Any:
-    """Return the module `sqlalchemy`."""
+def alchemy(extra: str = "rows") -> Any:
+    """Return the module `sqlalchemy`; `extra` is what installs it."""
     try:
         import sqlalchemy
     except ImportError as error:
-        raise MissingDriverError("rows in a database", "rows", str(error)) from None
+        raise MissingDriverError("rows in a database", extra, str(error)) from None
     return sqlalchemy

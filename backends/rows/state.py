@@ -28,11 +28,14 @@ class RowsState(State):
     """
 
     kind = StateType.OPAQUE
+    names_attempts = False
 
     def __init__(self, store: RowsStore, target: Target) -> None:
         self.control: Control = Control(store)
         self.receipt: Receipt = {}
         """What the last commit has written."""
+        self.rows_written = 0
+        """How many rows this process has written."""
         self._store = store
         self._target = target
         self._rows: list[pa.RecordBatch] = []
@@ -56,6 +59,7 @@ class RowsState(State):
         part = secrets.randbits(63)
         self._store.stage(part, rows, record)
         self.receipt = {str(part): rows.num_rows}
+        self.rows_written += rows.num_rows
         self.take(record.token, self.receipt)
 
     def take(self, token: Token, receipt: Receipt) -> None:

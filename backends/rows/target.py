@@ -61,6 +61,10 @@ class Target:
         """The table as a user writes it."""
         return f"{self.schema}.{self.table}" if self.schema else self.table
 
+    def __str__(self) -> str:
+        by = f" by {', '.join(self.key)}" if self.key else ""
+        return f"Rows({self.name}, {self.mode}{by})"
+
     @property
     def ordering(self) -> str:
         """The staging table's column that `order_by` fills."""

@@ -21,7 +21,7 @@ from trident.states.values import OpaqueValue, StateType
 _AT_ONCE = 1000
 
 
-def can_sweep(state: State | None) -> TypeGuard[StoredMap]:
+def can_sweep(state: State | None) -> TypeGuard[State]:
     """Whether no entry of a state names an attempt, or all that do can be found and rewritten.
 
     The store has to compare its fence with each write, as what a late writer puts there after the
@@ -29,20 +29,20 @@ def can_sweep(state: State | None) -> TypeGuard[StoredMap]:
     store look at the control record once more when they have read.
     """
     if not isinstance(state, StoredMap):
-        return False
+        return state is not None and not state.names_attempts
     if state.kind is not StateType.OPAQUE:
         return True
     return state.lists and state.tables.writing.removes and not state.backing.shares
 
 
-def sweep(state: StoredMap, record: ControlRecord) -> None:
+def sweep(state: State, record: ControlRecord) -> None:
     """Rewrite the entries of all batches that `record`, which has begun, remembers.
 
     With those entries in memory, and a page of others. May be called again, should it fail halfway.
 
     Where something is there that can't be read nothing is written.
     """
-    if state.kind is not StateType.OPAQUE:
+    if not isinstance(state, StoredMap) or state.kind is not StateType.OPAQUE:
         return
     table = state.tables.writing
     table.begin(record)

@@ -73,6 +73,14 @@ play(topology)
 """,
         'pip install "trident-spark[kafka]"',
     ),
+    "missing packages of rows": Mistake(
+        """
+sys.modules["sqlalchemy"] = None
+stream.partitionPersist(Rows("sqlite:a.db", "lines"))
+play(topology)
+""",
+        'pip install "trident-spark[rows]"',
+    ),
     "wrong scheme": Mistake('count("redsi://localhost/0")', "Did you mean 'redis'?"),
     "wrong option of a URL": Mistake('count("redis://h/0?prefx=a")', "Did you mean 'prefix'?"),
     "wrong port of a URL": Mistake('count("redis://localhost:abc")', "Write the URL as in"),

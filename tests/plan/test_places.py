@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.packaging.conftest import ROOT
+from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends import hbase, memcached, postgres, redis, sqlite
 from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.plan.places import Place, calls_of, place_of, without_secrets
@@ -39,6 +40,16 @@ STORES = {
 )
 def test_a_place_is_taken_apart(store: str, place: Place) -> None:
     assert place_of(STORES[store]) == place
+
+
+def test_rows_are_told_by_table_mode_and_key() -> None:
+    topology = TridentTopology()
+    rows = Rows("sqlite:/data/shop.db", "orders", "id")
+    topology.newStream("s", FixedBatchSpout("id long, n long", 1)).partitionPersist(rows)
+    told = topology.explain()
+    assert "partitionPersist(Rows(orders, upsert by id), [id, n])" in told
+    assert "kept in a table in sqlite, database /data/shop.db\n" in told
+    assert "visible together" in told
 
 
 def test_calls_are_those_of_the_page_of_states() -> None:

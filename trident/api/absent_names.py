@@ -20,6 +20,7 @@ _REDIS = 'Use its URL, "redis://localhost:6379/0", or trident.backends.redis.opa
 _KEPT = "persistentAggregate(state, aggregator, output) does it."
 _JSON = "Use trident.states.JSONSerializer, which is the default."
 _DATABASE = "Use a store of trident.backends, or a map of two methods: trident.states.IBackingMap."
+_ROWS = "partitionPersist(trident.Rows(…)) writes tuples as rows of a table."
 _BASES = "Function Filter Aggregator StateUpdater QueryFunction"
 _STEPS = "Write a step: stream.each(fields, function, outputs), a state for what is kept."
 
@@ -77,7 +78,8 @@ INSTEAD: dict[str, str] = {
     "HBaseWindowsStoreFactory": 'Use its URL, "hbase://localhost/table/family".',
     "MemcachedState": 'Use its URL, "memcached://localhost:11211".',
     "HdfsState": "Write a trident.states.State that writes a file for each batch.",
-    **dict.fromkeys(("JdbcState", "MongoMapState", "CassandraMapState"), _DATABASE),
+    **dict.fromkeys(("JdbcState", "JdbcStateFactory", "JdbcUpdater"), _ROWS),
+    **dict.fromkeys(("MongoMapState", "CassandraMapState"), _DATABASE),
     **dict.fromkeys(
         (
             *("MapCombinerAggStateUpdater", "MapReducerAggStateUpdater"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from trident.backends.rows.state import RowsState
 from trident.plan.nodes import StateNode
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
@@ -15,15 +16,18 @@ Counts = tuple[int, int, int, int]
 class Counters:
     """What states read and write, as they count it.
 
-    States that aren't maps of this library count nothing.
+    A row counts as a key. States that are neither maps of this library nor rows count nothing.
     """
 
     def __init__(self, states: Iterable[State]) -> None:
-        self._maps = [state for state in states if isinstance(state, StoredMap)]
+        counted = list(states)
+        self._maps = [state for state in counted if isinstance(state, StoredMap)]
+        self._rows = [state for state in counted if isinstance(state, RowsState)]
 
     def counts(self) -> Counts:
         """Return what was read and written since the states were made."""
-        read = written = hits = late = 0
+        read = hits = late = 0
+        written = sum(state.rows_written for state in self._rows)
         for state in self._maps:
             counted = state.tables.counts
             read += counted.keys_read

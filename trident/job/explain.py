@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from trident.backends.rows import Rows
 from trident.job.compile import Local, draft_job
 from trident.job.job import LookUp, Stage, Update
 from trident.job.shown import ShownJob, shown_job
@@ -11,7 +12,7 @@ from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node, StateDeclaration, StateNode
 from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
-from trident.plan.places import calls_of, place_of
+from trident.plan.places import calls_of, kept_as, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.states.printable import one_line
 from trident.states.values import StateType
@@ -45,7 +46,7 @@ def state_line(state: StateDeclaration) -> str:
     factory = state.factory
     parts = [
         factory.label,
-        f"{factory.kind.value} map" if factory.kind else "kind not known",
+        kept_as(factory),
         "hosted by the driver" if factory.hosted == "driver" else "hosted by executors",
     ]
     return f'state "{state.name}": {", ".join(parts)}'
@@ -55,6 +56,8 @@ def _where(state: StateDeclaration) -> Iterator[str]:
     """Where a state is kept, and what a batch without trouble asks there, as far as is known."""
     if (place := place_of(state.factory)) is not None:
         yield f"kept in {place}"
+    if isinstance(state.factory, Rows):
+        yield "the rows of a batch are visible together, after its commit"
     if calls := calls_of(state.factory):
         asked = f"{calls}, on the driver" if calls.asks else str(calls)
         yield f"round trips to its store a batch: {asked}"

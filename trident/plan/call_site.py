@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = ("trident.api.topology", "trident.api.stream", "trident.plan.")
+_API = ("trident.api.topology", "trident.api.stream", "trident.api.write_stream", "trident.plan.")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trident.operations.annotations import identified
+from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import AggregatingUpdater
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import BatchGroup
@@ -22,6 +23,8 @@ def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
 
 def _described(node: StateUpdateNode) -> dict[str, Any]:
     updater = node.updater
+    if isinstance(updater, RowWriter):
+        return {"by": updater.label}
     by = updater.aggregator if isinstance(updater, AggregatingUpdater) else updater
     found: dict[str, Any] = {"by": identified(by)}
     if node.group:

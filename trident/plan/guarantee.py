@@ -19,6 +19,7 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.overlap import may_be_staged
+from trident.plan.places import kept_as
 from trident.plan.plan import Plan, ancestors
 from trident.states.backing_map import Ability, IBackingMap, abilities_of
 from trident.states.state import StateFactory
@@ -99,10 +100,10 @@ def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guar
         source += " whose batches are staged"
     if factory.max_keys:
         keeps = f"it keeps {factory.max_keys:,} keys and forgets the others"
-        why = f"{source}, {kept.value} map; {keeps}"
+        why = f"{source}, {kept_as(factory)}; {keeps}"
         return Guarantee("best effort", why, "Exact would be a map without a bound.")
     problem = problem or _left_open(factory)
-    why = f"{source}, {kept.value} map" + (f"; {problem}" if problem else "")
+    why = f"{source}, {kept_as(factory)}" + (f"; {problem}" if problem else "")
     return Guarantee(level, why, None if level == "exactly once" else _advice(stream, kept))
 
 

@@ -559,7 +559,7 @@ def persist_rows(
         parent=parent,
         state=declaration,
         inputs=seen,
-        updater=RowWriter(),
+        updater=RowWriter(rows.target),
         outputs=Fields(),
     )
 

@@ -30,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.operations.vectorised import Vectorised
 from trident.plan.call_site import CallSite
@@ -587,6 +588,8 @@ class StateUpdateNode(StepNode):
     @property
     def call_text(self) -> str:
         name = f'"{self.state.name}"'
+        if isinstance(self.updater, RowWriter):
+            return _call("partitionPersist", self.updater.label, self.inputs)
         if isinstance(self.updater, WindowUpdater):
             window, made = str(self.updater.window), operation_name(self.updater.aggregator)
             call = _call("window", window, name, self.updater.inputs, made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trident.backends.rows import Rows
 from trident.operations.annotations import callable_name
 from trident.states.maps.factory import MapStateFactory
 from trident.states.secrets import masked
@@ -44,7 +45,7 @@ def place_of(factory: StateFactory) -> Place | None:
     if factory.identity is None:
         return None
     kind, where, prefix, *_ = (*map(str, factory.identity), "", "", "")
-    prefix = without_secrets(prefix)
+    prefix = "" if isinstance(factory, Rows) else without_secrets(prefix)  # its label has the table
     if factory.map_type is not None and not factory.map_type.lasts:
         return Place("the memory of this process", prefix=prefix)
     if isinstance(factory, MapStateFactory) and isinstance(factory.store, OpenedStore):
@@ -55,6 +56,13 @@ def place_of(factory: StateFactory) -> Place | None:
     scheme, mark, rest = where.partition("://")
     host, _, database = without_secrets(rest if mark else scheme).partition("/")
     return Place(kind, host, database, prefix)
+
+
+def kept_as(factory: StateFactory) -> str:
+    """How a factory's states keep what they hold: what a guarantee follows from."""
+    if isinstance(factory, Rows):
+        return "opaque rows"
+    return f"{factory.kind.value} map" if factory.kind else "kind not known"
 
 
 def calls_of(factory: StateFactory) -> RoundTrips | None:

@@ -1,0 +1,76 @@
+"""What may change of a table's writer between two starts, and what a log remembers of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backends.rows.databases import Place
+from trident import FixedBatchSpout, Rows, TridentTopology
+from trident.backends.rows.urls import database_from_url
+from trident.log.errors import ChangedTopologyError
+from trident.states.control import ControlRecord
+from trident.testing import fail_at
+
+
+def write(
+    rows: Rows,
+    checkpoint: Path,
+    *given: tuple[Any, ...],
+    fields: str = "id long, n long",
+    **start: Any,
+) -> None:
+    """Write rows, one a batch; a later start has those of the earlier ones before its own."""
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout(fields, 1, *given))
+    stream.partitionPersist(rows, name="table")
+    with topology.start(checkpoint=checkpoint, trigger="available", **start) as run:
+        run.awaitTermination()
+
+
+@pytest.mark.parametrize("change", ["mode", "key", "table"])
+def test_another_mode_key_or_table_is_refused_unless_it_is_accepted(
+    place: Place, tmp_path: Path, change: str
+) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT UNIQUE)")
+    place.beside("other").execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    one = {"name": "mine", "key": "id"}
+    changed = {"mode": {**one, "mode": "add"}, "key": {**one, "key": "n"}, "table": one}
+    other = (place.beside("other") if change == "table" else place).rows(**changed[change])
+    write(place.rows(**one), tmp_path / "log", (1, 10))
+    with pytest.raises(ChangedTopologyError) as raised:
+        write(other, tmp_path / "log", (1, 10), (2, 20))
+    assert f"Rows({place.table}, upsert by id)" in str(raised.value)
+    assert str(other.target) in str(raised.value)
+    assert place.found() == [(1, 10)]
+    accept = {"table": str(other.target)}
+    write(other, tmp_path / "log", (1, 10), (2, 20), accept_change=accept)
+    both = {*place.found(), *(place.beside("other").found() if change == "table" else ())}
+    assert both == {(1, 10), (2, 20)}
+
+
+def test_a_column_may_be_new_in_the_stream_and_in_the_table(place: Place, tmp_path: Path) -> None:
+    rows = place.rows("id")
+    write(rows, tmp_path / "log", (1, 10))
+    place.execute("ALTER TABLE {table} ADD COLUMN note VARCHAR(9)")
+    more, now = [(1, 10, None), (2, 20, "new")], "id long, n long, note string"
+    accept = {"rows": f"FixedBatchSpout of {now}"}
+    with pytest.raises(ChangedTopologyError, match="note string"):
+        write(rows, tmp_path / "log", *more, fields=now)
+    write(rows, tmp_path / "log", *more, fields=now, accept_change=accept)
+    assert place.found() == [(1, 10, None), (2, 20, "new")]
+
+
+def test_a_log_forgets_retried_batches_of_rows(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.batch.runner.MOST_RETRIED", 1)
+    with fail_at("after write", 2):
+        write(place.rows(), tmp_path / "log", *[(n, n) for n in range(5)])
+    with database_from_url(place.url).transaction() as connection:
+        told = connection.exec_driver_sql("SELECT control FROM trident_rows").scalar_one()
+    found = ControlRecord.decode(bytes(told))
+    assert (found.committed, found.retried) == (5, {})
+    assert place.column("id") == [0, 1, 2, 3, 4]
