@@ -36,7 +36,7 @@ def test_another_mode_key_or_table_is_refused_unless_it_is_accepted(
 ) -> None:
     place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT UNIQUE)")
     place.beside("other").execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
-    one = {"name": "mine", "key": "id"}
+    one = {"name": f"{place.table} rows", "key": "id"}
     changed = {"mode": {**one, "mode": "add"}, "key": {**one, "key": "n"}, "table": one}
     other = (place.beside("other") if change == "table" else place).rows(**changed[change])
     write(place.rows(**one), tmp_path / "log", (1, 10))
@@ -70,7 +70,9 @@ def test_a_log_forgets_retried_batches_of_rows(
     with fail_at("after write", 2):
         write(place.rows(), tmp_path / "log", *[(n, n) for n in range(5)])
     with database_from_url(place.url).transaction() as connection:
-        told = connection.exec_driver_sql("SELECT control FROM trident_rows").scalar_one()
+        told = connection.exec_driver_sql(
+            f"SELECT control FROM trident_rows WHERE name = '{place.table}'"
+        ).scalar_one()
     found = ControlRecord.decode(bytes(told))
     assert (found.committed, found.retried) == (5, {})
     assert place.column("id") == [0, 1, 2, 3, 4]
