@@ -107,6 +107,8 @@ class Rows(StateFactory):
 
     def of(self, types: Mapping[str, str | None]) -> Rows:
         """Return the factory for rows of these fields; called where the topology declares them."""
+        if unknown := [name for name in self._named if name not in types]:
+            raise UsageError("Rows: columns= names no field of the rows with", unknown[0], [*types])
         made = object.__new__(Rows)
         made.__dict__.update(self.__dict__)
         stored = {

@@ -12,7 +12,7 @@ from trident.backends.rows.errors import TableMismatchError
 from trident.backends.rows.target import DELETED, NUMBER, ORDER, PART, Target
 
 if TYPE_CHECKING:
-    from sqlalchemy import Column, Connection, Table
+    from sqlalchemy import Column, Connection, Index, Table
     from sqlalchemy.types import TypeEngine
 
 Types = Mapping[str, str | None]
@@ -106,6 +106,11 @@ def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
     for option, name in asked.items():
         if name is not None and name not in types:
             yield f"{option} names the field {name}, which the rows don't have; they have: {fields}"
+    if target.order_by and target.order_by in types and not types[target.order_by]:
+        yield (
+            f"order_by= names the field {target.order_by}, which has no type, so that 9 might come "
+            f'after 10: declare it ("{target.order_by} long")'
+        )
     columns = list(target.columns.values())
     for name in target.key:
         if name not in columns:
@@ -232,11 +237,18 @@ def _is_unique(database: RowsDatabase, table: Table, target: Target) -> bool:
     key = {*target.key}
     if {column.name for column in table.primary_key.columns} == key:
         return True
-    found = any(
-        {column.name for column in index.columns} == key for index in table.indexes if index.unique
-    )
+    found = any({each.name for each in index.columns} == key for index in _whole_indexes(table))
     constraints = [c for c in table.constraints if isinstance(c, alchemy().UniqueConstraint)]
     return found or any({column.name for column in each.columns} == key for each in constraints)
+
+
+def _whole_indexes(table: Table) -> Iterator[Index]:
+    """Unique indexes of all rows, by columns as they are."""
+    for index in table.indexes:
+        plain = len(index.expressions) == len(index.columns)
+        parted = any(name.endswith(("_where", "_length")) for name in index.dialect_kwargs)
+        if index.unique and plain and not parted:
+            yield index
 
 
 def _shown(database: RowsDatabase, kind: TypeEngine[Any]) -> str:

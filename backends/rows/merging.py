@@ -44,7 +44,8 @@ def merge(
     else:
         if target.order_by:
             rows = _last(rows, target)
-        if target.order_by or not database.finds_duplicates:
+        # Of a row that is deleted and one that is written no database finds that they are two.
+        if target.order_by or target.delete_where or not database.finds_duplicates:
             _check_unique(connection, rows, target)
         if target.delete_where:
             _delete(connection, table, rows, target.key)
@@ -89,8 +90,8 @@ def _last(rows: Subquery, target: Target) -> Subquery:
     order = rows.c[target.ordering]
     by = {"partition_by": [rows.c[name] for name in target.key]}
     place = sql.func.rank().over(order_by=[order.is_(None), order.desc()], **by)
-    placed = sql.select(rows, place.label("trident_rank")).subquery()
-    return sql.select(placed).where(placed.c.trident_rank == 1).subquery()  # type: ignore[no-any-return]
+    placed = sql.select(rows, place.label(None)).subquery()
+    return sql.select(placed).where([*placed.c][-1] == 1).subquery()  # type: ignore[no-any-return]
 
 
 def _check_unique(connection: Connection, rows: Subquery, target: Target) -> None:

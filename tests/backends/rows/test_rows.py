@@ -15,7 +15,7 @@ from trident.states.errors import UsageError
 ORDERS = "order_id long, what string, n long, op string"
 
 
-def write(rows: Rows, fields: str, *given: tuple[Any, ...], batch: int = 3) -> None:
+def write(rows: Rows, fields: str | list[str], *given: tuple[Any, ...], batch: int = 3) -> None:
     """Write rows, so many a batch."""
     topology = TridentTopology()
     topology.newStream("rows", FixedBatchSpout(fields, batch, *given)).partitionPersist(rows)
@@ -67,6 +67,31 @@ def test_a_row_is_deleted_where_its_field_says_so(
     given = [(1, "a", stays), (2, "b", stays), (3, "c", stays), (2, None, gone), (9, None, gone)]
     write(rows, f"id long, what string, op {kind}", *given)
     assert place.found() == [(1, "a"), (3, "c")]
+
+
+def test_a_row_to_write_and_one_to_delete_of_one_key_are_two_rows_of_a_key(place: Place) -> None:
+    rows = place.rows("id", delete_where="gone")
+    with pytest.raises(DuplicateKeyError, match="id=1"):
+        write(rows, "id long, what string, gone boolean", (1, "a", False), (1, "a", True))
+    assert place.found() == []
+
+
+def test_what_orders_rows_has_a_declared_type(place: Place) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, what VARCHAR(9))")
+    rows = place.rows("id", order_by="at", columns={"at": None})
+    with pytest.raises(TableMismatchError, match='"at long"'):
+        write(rows, ["id", "what", "at"], (1, "new", 10), (1, "old", 9))
+
+
+def test_a_column_may_be_called_as_what_the_merge_computes(place: Place) -> None:
+    rows = place.rows("id", order_by="at")
+    write(rows, "id long, at long, trident_rank long", (1, 9, 7), (1, 2, 8))
+    assert place.found() == [(1, 9, 7)]
+
+
+def test_a_column_for_a_field_that_the_rows_lack_is_an_error(place: Place) -> None:
+    with pytest.raises(UsageError, match="no field of the rows with 'whta'.*Did you mean 'what'"):
+        write(place.rows("id", columns={"whta": None}), "id long, what string", (1, "a"))
 
 
 def test_columns_that_no_field_fills_keep_what_they_hold(place: Place) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
-from trident.backends.rows import Rows
+from trident.backends.rows import Rows, TableMismatchError
 from trident.errors import TridentError
 
 
@@ -24,3 +25,14 @@ def test_explain_says_in_which_file_the_table_is() -> None:
     rows = Rows("sqlite:/var/lib/shop.db", "orders")
     topology.newStream("rows", FixedBatchSpout("id long", 1, [1])).partitionPersist(rows)
     assert "kept in a table in sqlite, database /var/lib/shop.db" in topology.explain()
+
+
+def test_an_index_of_some_rows_only_is_no_key(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    place.execute("CREATE TABLE {table} (id BIGINT, gone BOOLEAN DEFAULT 0)")
+    place.execute("CREATE UNIQUE INDEX living ON {table} (id) WHERE gone = 0")
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout("id long", 1, (1,)))
+    stream.partitionPersist(place.rows("id"))
+    with pytest.raises(TableMismatchError, match="no primary key or unique index"):
+        topology.start()
