@@ -87,9 +87,7 @@ class RowsStore(IBackingMap):
             if not self._replaced(connection, [(self.prefix, new, expected)]):
                 connection.rollback()
                 return False
-        if not (self._staging_fits or ControlRecord.decode(new).ready):
-            self._make_staging()
-        return True
+        return self._staging_fits or ControlRecord.decode(new).ready or self._make_staging(new)
 
     @property
     def catalog(self) -> Hashable:
@@ -202,13 +200,18 @@ class RowsStore(IBackingMap):
         self._made = made
         self._staging_fits = there is not None and _described(there.c) == _described(made.c)
 
-    def _make_staging(self) -> None:
-        """Make the staging table anew; the attempt that has just begun is the first to use it."""
+    def _make_staging(self, begun: bytes) -> bool:
+        """Make the staging table anew, while the attempt that has just begun is the last to have.
+
+        Rows of one that has begun since may wait to be merged.
+        """
         assert self._made is not None
         with self._database.transaction() as connection:
-            self._made.drop(connection, checkfirst=True)
-            self._made.create(connection)
-        self._staging_fits = True
+            if _stored(self._row(connection, self.prefix, lock=True)) == begun:
+                self._made.drop(connection, checkfirst=True)
+                self._made.create(connection)
+                self._staging_fits = True
+        return self._staging_fits
 
 
 def _undo(connection: Connection, held: ExitStack) -> None:
