@@ -25,8 +25,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from trident import Run, TridentTopology
-from trident.backends.rows import Rows
+from trident import Rows, Run, TridentTopology
 from trident.errors import TridentError
 from trident.spouts.kafka import KafkaRecord, KafkaSpout
 
