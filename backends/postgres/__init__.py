@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
-from trident.backends.postgres.connections import Database
+from trident.backends.postgres.connections import OPTIONS, Database, address
 from trident.backends.postgres.examination import examined
 from trident.backends.postgres.tables import (
     CATALOG,
@@ -19,7 +19,6 @@ from trident.backends.postgres.tables import (
 )
 from trident.backends.postgres.waiting import wait_committed
 from trident.backends.state_url import StateURL
-from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
@@ -36,15 +35,8 @@ __all__ = [
 ]
 
 _TYPES = {"json": "json", "bigint": "bigint", "double": "double precision"}
-_PORT = 5432
 _LONGEST_NAME = 63
 _LONGEST_PREFIX = _LONGEST_NAME - len(view_of(""))
-_OF_LIBPQ = (
-    *("host", "port", "user", "password"),
-    "service",
-    "target_session_attrs",
-    *("sslmode", "sslrootcert", "sslcert", "sslkey"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,9 +185,9 @@ class PostgresStore(Store):
 
     @property
     def _server(self) -> Database:
-        given = {"dbname": self.database, **{name: getattr(self, name) for name in _OF_LIBPQ}}
-        told = {name: str(value) for name, value in given.items() if value is not None}
-        return Database(tuple(told.items()), self.timeout)
+        names = ("host", "port", "user", "password", *OPTIONS)
+        given = {name: getattr(self, name) for name in names}
+        return Database.of({"dbname": self.database, **given}, self.timeout)
 
 
 def opaque(
@@ -256,17 +248,10 @@ def from_url(url: StateURL) -> MapStateFactory:
     >>> store.identity, store.columns
     (('postgresql', 'one:5432,two:5433/shop', 'counts'), ('word', 'count'))
     """
-    others = ("table", "values", "columns", *_OF_LIBPQ[4:])
+    others = ("table", "values", "columns", *OPTIONS)
     found = url.read(timeout=float, **dict.fromkeys(others, str))
-    database = url.path.removeprefix("/")
-    if "/" in database:
-        what = "postgresql: write the URL with the name of a database, as in /shop; its path is"
-        raise StateURLError(what, url.path)
-    given: dict[str, Any] = {"user": url.user, "password": url.password, **found.own}
-    given |= {"database": database or None, "prefix": found.prefix}
-    if url.hosts:
-        given["host"] = ",".join(host for host, _ in url.hosts)
-        given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
+    told = address(url)
+    given = {"database": told.pop("dbname"), "prefix": found.prefix, **told, **found.own}
     if "columns" in given:
         given["columns"] = given["columns"].split(",")
     return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})

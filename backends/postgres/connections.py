@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,8 +13,14 @@ from trident.backends.pool import Pool, is_quiet
 from trident.backends.postgres.arrays import Array
 from trident.backends.postgres.driver import driver
 from trident.backends.postgres.errors import explained
+from trident.backends.state_url import StateURL
+from trident.states.errors import StateURLError
+
+OPTIONS = ("service", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey")
+"""What libpq takes beside the address."""
 
 _CONNECT_SECONDS = 2
+_PORT = 5432
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,12 @@ class Database:
 
     settings: tuple[tuple[str, str], ...] = field(repr=False)
     timeout: float
+
+    @staticmethod
+    def of(given: Mapping[str, Any], timeout: float) -> Database:
+        """The database that libpq's settings say, of which those that are None are left out."""
+        told = {name: str(value) for name, value in given.items() if value is not None}
+        return Database(tuple(told.items()), timeout)
 
     def __str__(self) -> str:
         return f"postgresql at {self.place}"
@@ -64,6 +76,19 @@ class Database:
             yield connection
 
 
+def address(url: StateURL) -> dict[str, Any]:
+    """What the URL ``postgresql://user:password@host:port,host:port/database`` says to libpq."""
+    database = url.path.removeprefix("/")
+    if "/" in database:
+        what = "postgresql: write the URL with the name of a database, as in /shop; its path is"
+        raise StateURLError(what, url.path)
+    told: dict[str, Any] = {"dbname": database or None, "user": url.user, "password": url.password}
+    if url.hosts:
+        told["host"] = ",".join(host for host, _ in url.hosts)
+        told["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
+    return told
+
+
 def _is_quiet(connection: Any) -> bool:
     """Return whether the server has said nothing: nobody had asked, so it would be the end."""
     return is_quiet(connection.fileno())
@@ -83,6 +108,9 @@ def _patient(psycopg: Any) -> Any:
         def dump(self, obj: Array) -> Array:
             return obj
 
+    class Silence(TimeoutError, psycopg.OperationalError):  # type: ignore[misc]
+        """No answer in time."""
+
     class Patient(psycopg.Connection):  # type: ignore[misc]
         timeout = float(_CONNECT_SECONDS)
 
@@ -93,20 +121,24 @@ def _patient(psycopg: Any) -> Any:
             self.adapters.register_loader("json", psycopg.types.string.ByteaBinaryLoader)
 
         def wait(self, asked: Any, *arguments: Any, **options: Any) -> Any:
-            limited = _until(monotonic() + self.timeout, self.timeout, asked)
-            return super().wait(limited, *arguments, **options)
+            limited = _until(monotonic() + self.timeout, asked)
+            try:
+                return super().wait(limited, *arguments, **options)
+            except TimeoutError:
+                self.close()  # an answer that comes later must not be taken for another's
+                raise Silence(f"no answer within {self.timeout:g} s") from None
 
     return Patient
 
 
-def _until(deadline: float, timeout: float, asked: Any) -> Generator[Any, Any, Any]:
+def _until(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
     """Hand on what the driver waits for, until the deadline; it is sent 0 while nothing comes."""
     try:
         wanted = next(asked)
         while True:
             ready = yield wanted
             if not ready and monotonic() > deadline:
-                raise TimeoutError(f"no answer within {timeout:g} s")
+                raise TimeoutError
             wanted = asked.send(ready)
     except StopIteration as done:
         return done.value

@@ -54,15 +54,19 @@ def explained(place: object) -> Iterator[None]:
     """
     try:
         yield
-    except TimeoutError as error:
-        raise StateUnavailableError(str(place), str(error), _SILENT) from None
     except Exception as error:
-        if not type(error).__module__.startswith("psycopg"):
+        told = of_driver(str(place), error)
+        if told is error:
             raise
-        raise _of_driver(str(place), error) from None
+        raise told from None
 
 
-def _of_driver(place: str, error: Exception) -> Exception:
+def of_driver(place: str, error: Exception) -> Exception:
+    """Return what is raised for an error of the driver's; itself, where it is the caller's."""
+    if isinstance(error, TimeoutError):
+        return StateUnavailableError(place, str(error), _SILENT)
+    if not type(error).__module__.startswith("psycopg"):
+        return error
     code = getattr(error, "sqlstate", None)
     said = (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
     if code is None:

@@ -13,8 +13,7 @@ from trident.states.errors import MissingDriverError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Engine, Table
-    from sqlalchemy.sql.dml import Insert
+    from sqlalchemy import Connection, Engine, Executable, Select, Table
 
 
 class RowsDatabase(ABC):
@@ -63,8 +62,10 @@ class RowsDatabase(ABC):
         itself."""
 
     @abstractmethod
-    def upsert(self, table: Table, key: Sequence[str], changed: Mapping[str, Any]) -> Insert:
-        """Return an insert into `table` which changes the row that has the same key.
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Mapping[str, Any], rows: Select[Any]
+    ) -> Executable:
+        """Return a statement that inserts `rows` into `table`, or changes those of the same key.
 
         Parameters
         ----------
@@ -75,6 +76,8 @@ class RowsDatabase(ABC):
         changed : mapping of str to callable
             For each other column a function of the column as it is there, and of that which was to
             be inserted, which returns the new value. Where there is none, nothing is changed.
+        rows : Select
+            What is inserted; its columns have the names of the table's.
         """
 
     @abstractmethod

@@ -36,11 +36,11 @@ def merge(
     names = list(target.columns.values())
     others = [name for name in names if name not in target.key]
     if target.mode == "append":
-        _insert(connection, table.insert(), rows, names)
+        connection.execute(table.insert().from_select(names, _chosen(rows, names)))
     elif target.mode == "add":
         rows = _summed(rows, target.key, others)
         added = dict.fromkeys(others, _added)
-        _insert(connection, database.upsert(table, target.key, added), rows, names)
+        connection.execute(database.upsert(table, target.key, added, _chosen(rows, names)))
     else:
         if target.order_by:
             rows = _last(rows, target)
@@ -51,7 +51,7 @@ def merge(
             _delete(connection, table, rows, target.key)
             rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
         changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
-        _insert(connection, database.upsert(table, target.key, changed), rows, names)
+        connection.execute(database.upsert(table, target.key, changed, _chosen(rows, names)))
 
 
 def _replaced(there: Any, given: Any) -> Any:
@@ -64,10 +64,9 @@ def _added(there: Any, given: Any) -> Any:
     return coalesce(there + given, there, given)
 
 
-def _insert(connection: Connection, into: Any, rows: Subquery, names: Sequence[str]) -> None:
+def _chosen(rows: Subquery, names: Sequence[str]) -> Any:
     # SQLite takes what follows a SELECT without WHERE for a part of its FROM.
-    found = alchemy().select(*[rows.c[name] for name in names]).where(alchemy().true())
-    connection.execute(into.from_select(names, found))
+    return alchemy().select(*[rows.c[name] for name in names]).where(alchemy().true())
 
 
 def _delete(connection: Connection, table: Table, rows: Subquery, key: Sequence[str]) -> None:

@@ -23,8 +23,7 @@ from trident.states.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Table
-    from sqlalchemy.sql.dml import Insert
+    from sqlalchemy import Connection, Executable, Select, Table
 
 _IDLE = 60
 """Seconds after which the server ends a session that asks nothing, and rolls its transaction back:
@@ -150,11 +149,13 @@ class MySQL(RowsDatabase):
             context.load_cert_chain(self.tls_cert, self.tls_key)
         return {"ssl": context}
 
-    def upsert(self, table: Table, key: Sequence[str], changed: Mapping[str, Change]) -> Insert:
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
+    ) -> Executable:
         from sqlalchemy.dialects.mysql import insert
 
         sql = alchemy()
-        made = insert(table)
+        made = insert(table).from_select(list(rows.selected_columns.keys()), rows)
         same = sql.and_(*[table.c[name] == made.inserted[name] for name in key])
         # It would change the row that has the same value in any unique index.
         kept = sql.func.IF(sql.literal_column("1") / same, table.c[key[0]], table.c[key[0]])

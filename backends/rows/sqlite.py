@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import RefusedRowError
@@ -16,8 +16,7 @@ from trident.states.errors import StateError, StateUnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Table
-    from sqlalchemy.sql.dml import Insert
+    from sqlalchemy import Connection, Executable, Select, Table
 
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
@@ -64,10 +63,12 @@ class SQLite(RowsDatabase):
         # A transaction that read first could not begin to write while another one has written.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    def upsert(self, table: Table, key: Sequence[str], changed: Mapping[str, Change]) -> Insert:
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
+    ) -> Executable:
         from sqlalchemy.dialects.sqlite import insert
 
-        made = insert(table)
+        made = insert(table).from_select(list(rows.selected_columns.keys()), rows)
         if not changed:
             return made.on_conflict_do_nothing(index_elements=key)
         told = {

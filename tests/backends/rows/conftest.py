@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends.rows.databases import Place
 
-DATABASES = ("sqlite", "mariadb")
+DATABASES = ("sqlite", "postgres", "mariadb")
 
 
 @pytest.fixture(params=DATABASES)

@@ -1,0 +1,130 @@
+"""Rows in PostgreSQL: tasks copy them, and one MERGE brings those of a batch into the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trident.backends.postgres.connections import OPTIONS, Database, address
+from trident.backends.postgres.driver import definition
+from trident.backends.postgres.errors import of_driver
+from trident.backends.postgres.statements import INCARNATION
+from trident.backends.rows.database import RowsDatabase
+from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.merging import Change
+from trident.backends.state_url import StateURL
+from trident.states.errors import CorruptStateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlalchemy import Connection, Executable, Select, Table
+
+_SECONDS = 600.0
+"""How long a statement may take, unless the URL says another time."""
+
+_LOCK_SECONDS = 30
+"""How long others may hold what is wanted, before the batch is tried again."""
+
+_OFTEN = 2**20
+"""Bytes of a staging table that are rather given back than deleted row by row."""
+
+_REFUSED = ("22", "23", "44", "P0001")
+"""What the codes of errors about a row begin with; the last is what triggers raise."""
+
+_CHANGED = (
+    "The table has changed since the start. Start again: the start says all that does not fit."
+)
+
+
+@dataclass(frozen=True)
+class PostgreSQL(RowsDatabase):
+    """A database of a PostgreSQL server, 15 or newer.
+
+    Parameters
+    ----------
+    server : Database
+        Where it is; its timeout bounds each statement, so a merge too.
+    """
+
+    server: Database
+
+    dialect = "postgresql+psycopg"
+
+    @property
+    def place(self) -> str:
+        return self.server.place
+
+    def connect(self) -> Any:
+        return self.server.connect()
+
+    def begin(self, connection: Connection) -> None:
+        # What stands still must not keep its locks; and the server may have other defaults.
+        connection.exec_driver_sql(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; "
+            f"SET LOCAL idle_in_transaction_session_timeout = '{self.server.timeout:g}s'; "
+            f"SET LOCAL lock_timeout = '{min(_LOCK_SECONDS, self.server.timeout):g}s'"
+        )
+
+    def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
+        from trident.backends.rows.copying import copy
+
+        copy(_psycopg(connection), _named(staging), rows)
+
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
+    ) -> Executable:
+        from trident.backends.rows.merge_into import MergeInto
+
+        return MergeInto(table, key, changed, rows)
+
+    def empty(self, connection: Connection, staging: Table, rows: int) -> None:
+        # Deleted rows stay until a vacuum; but a new file for a few rows takes longer than they do.
+        name = _named(staging)
+        text = name.replace("'", "''")
+        _psycopg(connection).execute(
+            f"""
+            DO $$ BEGIN
+                IF pg_relation_size('{text}'::regclass) > {_OFTEN} THEN
+                    LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE NOWAIT;
+                    TRUNCATE {name};
+                ELSE
+                    DELETE FROM {name};
+                END IF;
+            EXCEPTION WHEN lock_not_available THEN DELETE FROM {name};
+            END $$"""
+        )
+
+    def incarnation(self, connection: Connection) -> str:
+        return str(connection.exec_driver_sql(INCARNATION).scalar_one())
+
+    def explain(self, error: Exception) -> Exception:
+        code = getattr(error, "sqlstate", None) or ""
+        if code.startswith(_REFUSED):
+            told = error.diag  # type: ignore[attr-defined]
+            return RefusedRowError(
+                str(self), ". ".join(filter(None, (told.message_primary, told.message_detail)))
+            )
+        found = of_driver(str(self), error)
+        if isinstance(found, CorruptStateError):
+            return CorruptStateError(found.what, found.found, _CHANGED)
+        return found
+
+
+def from_url(url: StateURL) -> PostgreSQL:
+    """Return the database of ``postgresql://user:password@host:port/database``.
+
+    The options are libpq's, and ``timeout=``, in seconds.
+    """
+    own = url.read_own(timeout=float, **dict.fromkeys(OPTIONS, str))
+    timeout = own.pop("timeout", _SECONDS)
+    return PostgreSQL(Database.of({**address(url), **own}, timeout))
+
+
+def _psycopg(connection: Connection) -> Any:
+    return connection.connection.driver_connection
+
+
+def _named(table: Table) -> str:
+    parts = {"schema": table.schema, "name": table.name} if table.schema else {"name": table.name}
+    return definition(".".join(f"{{{part}}}" for part in parts), **parts)
