@@ -28,7 +28,9 @@ from trident.chaos.process import end_with_parent
 LOADED = [
     "trident.api.run",
     "trident.backends.redis",
+    "trident.backends.rows",
     "trident.backends.sqlite",
+    "trident.chaos.tables",
     "trident.drpc.service",
     "trident.local.local_engine",
     "trident.spark.session",
@@ -38,6 +40,7 @@ LOADED = [
     "trident.storm",
     "confluent_kafka",
     "redis",
+    "sqlalchemy.dialects",
 ]
 """What programs import, where it can be; no module of the tests: that is run anew."""
 

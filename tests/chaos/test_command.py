@@ -107,6 +107,20 @@ def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path
     assert "not yet compared" not in row
 
 
+def test_rows_are_in_all_tables_once_and_loops_by_hand_are_seen_to_fail(tmp_path: Path) -> None:
+    words = ("--rounds", "14", "--words", "150", "--seed", "3", "--table", "table.md")
+    said = chaos(tmp_path, "--rows", "sqlite:", *words)
+    assert said.status == 0, said.text + said.errors
+    assert said.kills >= 5
+    assert (said.lost, said.duplicated, said.torn) == (0, 0, 0)
+    assert said.reads > 0
+    assert len(said.compared) == 2
+    assert all(said.compared)
+    assert "chaos --rows sqlite: --rounds 14 --seed 3" in said.text
+    row = (tmp_path / "table.md").read_text().splitlines()[-1]
+    assert row.startswith("| `--rows sqlite:` | opaque | ")
+
+
 def test_logs_may_be_in_an_object_store_that_is_hurt_too(tmp_path: Path) -> None:
     SeaweedServer(tmp_path).command()  # it is there, or the test is skipped
     # With this seed the first round has trouble.
@@ -158,6 +172,8 @@ def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> No
         (["nothing.there:topology", "--state", "sqlite:"], "can't be imported"),
         (["topology", "--state", "sqlite:"], "module:name"),
         (["--state", "mystore:"], "mystore"),
+        (["--rows", "redis:"], "no server is started for 'redis'"),
+        (["trident.chaos.store:opened", "--rows", "sqlite:"], "has a topology of its own"),
         (["--state", "sqlite:", "--checkpoint", "redis://:s3cret@h"], "found 'redis://***@h'"),
     ],
 )

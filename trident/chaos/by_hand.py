@@ -12,7 +12,7 @@ import random
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,40 +85,55 @@ class ReadAndPut(InMap):
 
 @dataclass(frozen=True)
 class ByHand(Contender):
-    """A loop that reads a batch, adds it, and notes in a file where it is.
-
-    `redis` is where the store is, if it is a Redis server: then numbers are incremented by it.
-    """
+    """A loop that reads a batch, adds it, and notes in a file where it is."""
 
     record: Record
     most: int
-    factory: MapStateFactory
-    redis: tuple[str, int] | None
     reads_whole = False
     points = ("before begin", "before write", "after write", "before commit", "after commit")
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What it is called."""
-        return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
+    @abstractmethod
+    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
+        """Return what adds the words of a batch, which has a number."""
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        counters = self.counters(place)
+        add = self.adding(place, life)
         noted = place.folder / "noted"
         position, batch = json.loads(noted.read_text()) if noted.exists() else (0, 0)
         while position < self.record.length:
             batch += 1
             token = Token(batch, 0)
             reached("before begin", token)
-            size = random.Random(f"{place.seed} {batch}").randint(1, self.most)
+            # As of an opaque source: a batch that comes back has other words
+            size = random.Random(f"{place.seed} {batch} {life.number}").randint(1, self.most)
             words = self.record.words[position : position + size]
             reached("before write", token)
-            counters.add({**Counter(words), "": len(words)})
+            add(batch, words)
             reached("after write", token)
             position += len(words)
             reached("before commit", token)
             _note(noted, [position, batch])
             reached("after commit", token)
+
+
+@dataclass(frozen=True)
+class CountedByHand(ByHand):
+    """A loop that counts in any store.
+
+    `redis` is where the store is, if it is a Redis server: then numbers are incremented by it.
+    """
+
+    factory: MapStateFactory
+    redis: tuple[str, int] | None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What it is called."""
+        return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
+
+    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
+        counters = self.counters(place)
+        return lambda _, words: counters.add({**Counter(words), "": len(words)})
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:

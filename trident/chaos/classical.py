@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trident.batch.watchpoints import reached
-from trident.chaos.by_hand import ByHand, InMap, Numbers
+from trident.chaos.by_hand import CountedByHand, InMap, Numbers
 from trident.chaos.contender import EpisodePlace
 from trident.chaos.life import Life
 from trident.states.errors import StaleBatchError
@@ -27,7 +27,7 @@ Entry = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Classical(ByHand):
+class Classical(CountedByHand):
     """A loop over a classical opaque map, whose log refuses a batch that is there already."""
 
     taken_over = 0.5

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from uuid import uuid4
@@ -129,41 +130,46 @@ class FreshFactory(MapStateFactory):
         return super().named(f"{self.fresh}-{name}")
 
 
-@dataclass(frozen=True)
-class Declared(Contender):
-    """A topology.
+class WhatIsKept(ABC):
+    """What a topology keeps in a store, new for each episode; pickles.
 
-    `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
+    `reads_whole` is as a contender's.
     """
 
-    name: str
+    reads_whole: bool
+
+    @abstractmethod
+    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+        """Return the topology of an episode, over a source, for one of its drivers."""
+
+    @abstractmethod
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        """Return what reads the values of `keys`, in the process of a reader."""
+
+
+@dataclass(frozen=True)
+class Maps(WhatIsKept):
+    """Map states.
+
+    `make` declares the topology: from a source, a stream of the field ``word``, and a factory of
+    its states.
+    """
+
     make: TopologyFunction
     factory: MapStateFactory
-    source: WordSource
 
     @property
     def reads_whole(self) -> bool:  # type: ignore[override]
         """Whether its states show whole batches only."""
         return self.factory.kind is StateType.OPAQUE
 
-    def declared(self, place: EpisodePlace, source: Any) -> TridentTopology:
-        """Return the topology of an episode, over a source."""
+    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         return self.make(source, FreshFactory.of(self.factory, place.name))
-
-    def before(self, place: EpisodePlace) -> None:
-        self.source.before(place)
-
-    def drive(self, place: EpisodePlace, life: Life) -> None:
-        # Some of them let batches overlap.
-        options = place.checkpoints | ({"max_pending": 3} if life.number % 4 == 3 else {})
-        topology = self.declared(place, self.source.made(place, life.number))
-        with topology.start(None, trigger="available", **options) as run:
-            run.awaitTermination()
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
         # What it reads from doesn't matter here.
-        plan = self.declared(place, FixedBatchSpout("word string", 1)).plan()
+        plan = self.declared(place, FixedBatchSpout("word string", 1), 0).plan()
         with _views(plan) as states:
             by_state: dict[str, list[tuple[Any, ...] | None]] = {}
             for name, key in keys:
@@ -184,6 +190,36 @@ class Declared(Contender):
             yield lambda: read_committed([(group, state) for _, group, state in states], query)
 
 
+@dataclass(frozen=True)
+class Declared(Contender):
+    """A topology."""
+
+    name: str
+    kept: WhatIsKept
+    source: WordSource
+
+    @property
+    def reads_whole(self) -> bool:  # type: ignore[override]
+        return self.kept.reads_whole
+
+    def before(self, place: EpisodePlace) -> None:
+        self.source.before(place)
+
+    def declared(self, place: EpisodePlace, life: Life) -> TridentTopology:
+        """Return the topology of a driver."""
+        return self.kept.declared(place, self.source.made(place, life.number), life.number)
+
+    def drive(self, place: EpisodePlace, life: Life) -> None:
+        # Some of them let batches overlap.
+        options = place.checkpoints | ({"max_pending": 3} if life.number % 4 == 3 else {})
+        with self.declared(place, life).start(None, trigger="available", **options) as run:
+            run.awaitTermination()
+
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        return self.kept.reading(place, keys)
+
+
+@cache
 def truth_of(make: TopologyFunction, record: Record) -> Truth:
     """Run a topology over the record, a word a batch, without a fault, in this process's memory."""
     factory = MapStateFactory(MemoryStore(uuid4().hex, prefix=None))

@@ -12,27 +12,26 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from trident.batch.watchpoints import reached
-from trident.chaos.by_hand import ByHand
+from trident.chaos.by_hand import CountedByHand
 from trident.chaos.contender import (
     Contender,
     Declared,
     EpisodePlace,
     OwnSpout,
-    TopologyFunction,
+    WhatIsKept,
     WordSource,
 )
 from trident.chaos.life import STARTING, Fate, Life
 from trident.chaos.process import Process, run_to_end
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
-from trident.chaos.store import ChaosStore
 from trident.chaos.trouble import Trouble, restart
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
@@ -82,14 +81,13 @@ class DeclaredForSpark(Declared):
     server: str = ""
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        topology = self.declared(place, self.source.made(place, life.number))
         options = place.checkpoints | {"trigger": "available", "engine": "spark"}
-        with topology.start(session(self.server), **options) as run:
+        with self.declared(place, life).start(session(self.server), **options) as run:
             run.awaitTermination()
 
 
 @dataclass(frozen=True)
-class ForeachBatchByHand(ByHand):
+class ForeachBatchByHand(CountedByHand):
     """``foreachBatch`` as it is written by hand: Spark notes a batch when its function returns."""
 
     source: FrameWords
@@ -119,12 +117,15 @@ class ForeachBatchByHand(ByHand):
 
 
 class WithJVM(Process):
-    """The process of a driver on Spark; its JVM is stopped and continued with it.
+    """The process of a driver on Spark; its JVM and workers are stopped and continued with it.
 
-    A driver that stops itself at a point leaves its JVM at work.
+    A driver that stops itself at a point leaves them at work.
     """
 
+    _below: Sequence[tuple[int, str]] = ()
+
     def stop(self) -> None:
+        self._below = [*below(self.pid)]
         self._send_all(signal.SIGSTOP)
         super().stop()
 
@@ -132,13 +133,24 @@ class WithJVM(Process):
         self._send_all(signal.SIGCONT)
         super().go_on()
 
+    def leave_workers(self) -> None:
+        """Continue its workers alone, as those of an executor that is cut off from all others."""
+        self._below = [*below(self.pid)]
+        # Their daemon would end them as soon as it is without a JVM.
+        self._send_all(signal.SIGKILL, "daemon")
+        self._send_all(signal.SIGKILL, "JVM")
+        super().close()
+        self._send_all(signal.SIGCONT, "worker")
+
     def close(self) -> None:
         super().close()
         self._send_all(signal.SIGCONT)  # a JVM that stands still never sees that its driver is gone
 
-    def _send_all(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+    def _send_all(self, number: signal.Signals, only: str = "") -> None:
+        for pid, is_a in self._below:
+            with suppress(ProcessLookupError):
+                if only in ("", is_a):
+                    os.kill(pid, number)
 
 
 @dataclass
@@ -148,6 +160,11 @@ class SparkEpisode(Episode):
     _process = WithJVM
 
     _troubled = 0.3  # there are fewer rounds
+
+    _stopped_anywhere = 0.7  # where workers may be at work
+
+    _cut_off: ClassVar[float] = 0.5
+    """How many of those that are taken over are dead when their workers go on."""
 
     _jvms: ClassVar[float] = 0.5
     """How many of those that are killed at any moment lose their JVM."""
@@ -166,12 +183,27 @@ class SparkEpisode(Episode):
         driver.process.close()
         return False
 
+    def _stop(self, driver: Killed) -> None:
+        self._wait_until(driver, lambda phase: phase == "before write")
+        driver.process.wait(self.choose.uniform(0, 0.5))
+        driver.process.stop()
+
+    def _go_on(self, driver: Killed) -> None:
+        process = driver.process
+        if isinstance(process, WithJVM) and self.choose.random() < self._cut_off:
+            process.leave_workers()
+        else:
+            process.go_on()
+
     def _fate(self) -> Fate:
         return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
 
     def _wait_at_work(self, driver: Killed) -> None:
+        self._wait_until(driver, lambda phase: phase != STARTING)
+
+    def _wait_until(self, driver: Killed, reached: Callable[[str], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE
-        while driver.life.phase == STARTING and time.monotonic() < deadline:
+        while not reached(driver.life.phase) and time.monotonic() < deadline:
             if driver.process.wait(0.05, or_stopped=True):
                 return
 
@@ -235,14 +267,13 @@ class SparkPrograms(Way):
         frame = name == "frame"
         return nullcontext(FrameWords(record, MOST) if frame else OwnSpout(record, MOST, name))
 
-    def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
-    ) -> DeclaredForSpark:
-        return DeclaredForSpark(name, make, factory, source, self.server)
+    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> DeclaredForSpark:
+        return DeclaredForSpark(name, kept, source, self.server)
 
-    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
-        frame = FrameWords(record, MOST)
-        return [ForeachBatchByHand(record, MOST, store.plain, store.redis, frame)]
+    def by_hand(
+        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
+    ) -> Sequence[Contender]:
+        return [ForeachBatchByHand(record, MOST, plain, redis, FrameWords(record, MOST))]
 
 
 class SparkClients(SparkPrograms):
@@ -258,7 +289,9 @@ class SparkClients(SparkPrograms):
             self.server = server.url
             yield [lambda: restart(server) and _RESTARTED]
 
-    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
+    def by_hand(
+        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
+    ) -> Sequence[Contender]:
         return []  # what has no states would need a streaming DataFrame
 
 

@@ -104,9 +104,7 @@ class Episode:
         """Stop a driver, let another one take over, and continue the first meanwhile."""
         with closing(Killed(self, self._stopped())) as first:
             if not first.life.fate.point:
-                self._wait_at_work(first)
-                first.process.wait(self._moment())
-                first.process.stop()
+                self._stop(first)
             first.process.wait(_PATIENCE, or_stopped=True)
             if first.process.outcome is not None:
                 return self._done(first)
@@ -118,7 +116,7 @@ class Episode:
                 # It is continued at any moment, or while the second stands at a point
                 self._wait_at_work(second)
                 second.process.wait(self._moment(), or_stopped=True)
-                first.process.go_on()
+                self._go_on(first)
                 first.process.wait(self._moment())
                 second.process.go_on()
                 second.process.wait(self._moment())
@@ -191,11 +189,24 @@ class Episode:
     _troubled: ClassVar[float] = 0.06
     """In which part of the rounds the store has trouble."""
 
+    _stopped_anywhere: ClassVar[float] = 0.3
+    """How many of those that are stopped are so at any moment, not at a point."""
+
     _mortal: ClassVar[Collection[str]] = ()
     """The troubles that may end a driver with any error."""
 
     def _wait_at_work(self, driver: Killed) -> None:
         """Wait until a driver is at work, where that takes longer than a moment."""
+
+    def _stop(self, driver: Killed) -> None:
+        """Stop a driver at any moment."""
+        self._wait_at_work(driver)
+        driver.process.wait(self._moment())
+        driver.process.stop()
+
+    def _go_on(self, driver: Killed) -> None:
+        """Continue a driver."""
+        driver.process.go_on()
 
     def _wrong(self, what: str) -> None:
         self.tally.errors.append(f"{self.place.name}, round {self.tally.rounds}: {what}")
@@ -207,7 +218,7 @@ class Episode:
         return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
 
     def _stopped(self) -> Fate:
-        if self.choose.random() < 0.3:
+        if self.choose.random() < self._stopped_anywhere:
             return UNHARMED
         fate = self._fate()
         return Fate(fate.point, fate.passes, signal.SIGSTOP)

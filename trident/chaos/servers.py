@@ -14,6 +14,7 @@ from trident.backends.state_url import StateURL
 from trident.chaos.trouble import Trouble, pause, restart
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import MissingServer, wait_until
@@ -98,27 +99,45 @@ def _redis_cluster(folder: Path) -> Iterator[Started]:
         yield Started(cluster.url, troubles, options=options)
 
 
-_SERVERS: Mapping[str, Callable[[Path], Any]] = {
+@contextmanager
+def _database(server: PostgresServer | MariaDBServer) -> Iterator[Started]:
+    # A transaction, or the wait for another one's locks, takes longer than an answer.
+    with server:
+        troubles = [partial(pause, server, 3.0), partial(restart, server)]
+        yield Started(server.url, troubles, timeout=2.0)
+
+
+Servers = Mapping[str, Callable[[Path], Any]]
+
+STORES: Servers = {
     "redis": _redis,
     "redis+cluster": _redis_cluster,
     "memcached": _memcached,
     "postgresql": _postgres,
     "hbase": _hbase,
 }
+DATABASES: Servers = {
+    **dict.fromkeys(
+        ("postgresql", "postgres"), lambda folder: _database(PostgresServer(folder / "postgres"))
+    ),
+    **dict.fromkeys(
+        ("mysql", "mariadb"), lambda folder: _database(MariaDBServer(folder / "mariadb"))
+    ),
+}
 
 
 @contextmanager
-def started(scheme: str, folder: Path) -> Iterator[Started]:
-    """Start the server of a scheme."""
-    if scheme not in _SERVERS:
+def started(option: str, scheme: str, servers: Servers, folder: Path) -> Iterator[Started]:
+    """Start the server of a scheme, which an option of the command names."""
+    if scheme not in servers:
         raise UsageError(
-            "--state: the URL names no host, and no server is started for", scheme, [*_SERVERS]
+            f"{option}: the URL names no host, and no server is started for", scheme, [*servers]
         )
     try:
-        with _SERVERS[scheme](folder) as server:
+        with servers[scheme](folder) as server:
             yield server
     except MissingServer as missing:
-        raise UsageError(f"--state {scheme}: {missing}") from None
+        raise UsageError(f"{option} {scheme}: {missing}") from None
 
 
 @contextmanager

@@ -2,43 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
+from trident.chaos.contender import (
+    Contender,
+    Maps,
+    TopologyFunction,
+    WhatIsKept,
+    WordSource,
+    truth_of,
+)
+from trident.chaos.record import Record
+from trident.chaos.servers import STORES, started
 from trident.chaos.trouble import TIMEOUT, Trouble
+from trident.chaos.truth import Truth
+from trident.chaos.word_count import topology as word_count
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
 
+if TYPE_CHECKING:
+    from trident.chaos.ways import Way
+
+
+class ChaosStore(ABC):
+    """What is written to. Each of the `troubles` returns what it was."""
+
+    troubles: Sequence[Trouble]
+
+    @abstractmethod
+    def record(self, seed: str, length: int) -> Record:
+        """Return what the source holds."""
+
+    @abstractmethod
+    def truth(self, make: TopologyFunction, record: Record) -> Truth:
+        """Return what the store has to hold."""
+
+    @abstractmethod
+    def kept(self, make: TopologyFunction) -> WhatIsKept:
+        """Return what the topology that is put to the test keeps in the store."""
+
+    @abstractmethod
+    def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
+        """Return what can't be exact."""
+
 
 @dataclass(frozen=True)
-class ChaosStore:
-    """What is counted in.
-
-    `redis` is where it is, if it is one Redis server. Each of the `troubles` returns what it was.
-    """
+class MapStore(ChaosStore):
+    """What maps are kept in; `redis` is where it is, if it is one Redis server."""
 
     url: str
     redis: tuple[str, int] | None = None
     troubles: Sequence[Trouble] = ()
 
-    @property
-    def factory(self) -> MapStateFactory:
-        """Makes the states that are put to the test."""
-        return _factory(StateURL.parse(self.url))
+    def record(self, seed: str, length: int) -> Record:
+        return Record(seed, length)
 
-    @property
-    def plain(self) -> MapStateFactory:
-        """Makes states of values alone: a batch that runs twice counts twice."""
+    def truth(self, make: TopologyFunction, record: Record) -> Truth:
+        return truth_of(make, record)
+
+    def kept(self, make: TopologyFunction) -> Maps:
+        return Maps(make, _factory(StateURL.parse(self.url)))
+
+    def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
+        # Of values alone: a batch that runs twice counts twice
         url = StateURL.parse(self.url)
-        return _factory(replace(url, options={**url.options, "kind": "nontransactional"}))
+        plain = _factory(replace(url, options={**url.options, "kind": "nontransactional"}))
+        by_hand = way.by_hand(record, plain, self.redis)
+        return [*by_hand, way.declared("kind=nontransactional", Maps(word_count, plain), source)]
 
 
 @contextmanager
-def opened(text: str, folder: Path) -> Iterator[ChaosStore]:
+def opened(text: str, folder: Path) -> Iterator[MapStore]:
     """Give the store of a URL; start a server of its own where the URL names none.
 
     ``"redis:"`` starts a Redis server, ``"sqlite:"`` makes a file.
@@ -52,24 +93,22 @@ def opened(text: str, folder: Path) -> Iterator[ChaosStore]:
     if "prefix" in url.options:
         raise UsageError("--state: leave prefix= out, as each episode has a new one")
     if url.scheme == "sqlite":
-        yield ChaosStore(text if url.path else _at(f"sqlite:{folder}/state.db", url))
+        yield MapStore(text if url.path else url_at(f"sqlite:{folder}/state.db", url.options))
     elif url.hosts:
         [place, *others] = url.hosts
         alone = url.scheme == "redis" and not others and url.password is None
         where = (place[0], place[1] or 6379) if alone and url.path in ("", "/0", "/") else None
-        yield ChaosStore(text, where)
+        yield MapStore(text, where)
     else:
-        from trident.chaos.servers import started
-
-        with started(url.scheme, folder) as server:
+        with started("--state", url.scheme, STORES, folder) as server:
             options = {"timeout": str(server.timeout or TIMEOUT), **server.options, **url.options}
-            asked = StateURL(url.scheme, options=options)
-            yield ChaosStore(_at(server.url, asked), server.redis, server.troubles)
+            yield MapStore(url_at(server.url, options), server.redis, server.troubles)
 
 
-def _at(place: str, url: StateURL) -> str:
-    options = "&".join(f"{name}={value}" for name, value in url.options.items())
-    return f"{place}?{options}" if options else place
+def url_at(place: str, options: Mapping[str, str]) -> str:
+    """Return the URL of a place with options."""
+    told = "&".join(f"{name}={value}" for name, value in options.items())
+    return f"{place}?{told}" if told else place
 
 
 def _factory(url: StateURL) -> MapStateFactory:

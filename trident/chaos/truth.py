@@ -81,7 +81,7 @@ class Truth:
         """Compare a reading with what all words come to."""
         lost = duplicated = differing = 0
         example = ""
-        for key in self.keys:
+        for key in dict.fromkeys([*self.keys, *reading]):
             expected, found = self.whole.get(key), reading.get(key)
             if _comparable(found) == _comparable(expected):
                 continue

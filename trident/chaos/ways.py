@@ -8,12 +8,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
-from trident.chaos.by_hand import ByHand
+from trident.chaos.by_hand import CountedByHand
 from trident.chaos.classical import Classical
-from trident.chaos.contender import Contender, Declared, OwnSpout, TopologyFunction, WordSource
+from trident.chaos.contender import Contender, Declared, OwnSpout, WhatIsKept, WordSource
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
-from trident.chaos.store import ChaosStore
 from trident.chaos.trouble import Trouble
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
@@ -42,13 +41,13 @@ class Way(ABC):
         """Give the source that the user names; raise UsageError where there is none."""
 
     @abstractmethod
-    def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
-    ) -> Contender:
+    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Contender:
         """Return a topology as a contender."""
 
     @abstractmethod
-    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
+    def by_hand(
+        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
+    ) -> Sequence[Contender]:
         """Return the same, written by hand, in ways that can't be exact."""
 
 
@@ -68,11 +67,11 @@ class Forked(Way):
             raise UsageError("--source is", name, ["opaque", "transactional", "kafka:"])
         return nullcontext(OwnSpout(record, MOST, name))
 
-    def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
-    ) -> Declared:
-        return Declared(name, make, factory, source)
+    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Declared:
+        return Declared(name, kept, source)
 
-    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
-        parts = (record, MOST, store.plain, store.redis)
-        return [ByHand(*parts), Classical(*parts)]
+    def by_hand(
+        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
+    ) -> Sequence[Contender]:
+        parts = (record, MOST, plain, redis)
+        return [CountedByHand(*parts), Classical(*parts)]

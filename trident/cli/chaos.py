@@ -9,27 +9,29 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
 from trident.backends.state_url import StateURL
 from trident.chaos.campaign import Campaign
-from trident.chaos.contender import Contender, TopologyFunction, truth_of
+from trident.chaos.contender import Contender, TopologyFunction
 from trident.chaos.record import Record
 from trident.chaos.report import Tested, append_row
 from trident.chaos.servers import checkpoints
-from trident.chaos.store import opened
+from trident.chaos.store import ChaosStore, opened
 from trident.chaos.tally import Tally
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Forked, Way
 from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
+from trident.states.errors import UsageError
 from trident.states.printable import one_line
 from trident.states.secrets import masked
 
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
-_URLS = ("state", "checkpoint")
+_URLS = ("state", "rows", "checkpoint")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,14 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT,
         metavar="module:topology",
         help="a function of a source (a stream of the field word) and a state's factory that "
-        "returns a topology; by default a word count",
+        "returns a topology; by default a word count; with --rows there is none to choose",
     )
-    parser.add_argument(
+    written = parser.add_mutually_exclusive_group(required=True)
+    written.add_argument(
         "--state",
-        required=True,
         metavar="URL",
         help="the store, as in docs/states.md; without a host (redis:) a server is started, and "
         "hurt as well",
+    )
+    written.add_argument(
+        "--rows",
+        metavar="URL",
+        help="the database, as in docs/rows.md, of tables that take changes; without a host "
+        "(postgres:, mysql:) a server is started, and hurt as well",
     )
     parser.add_argument(
         "--checkpoint",
@@ -83,17 +91,15 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.seed = arguments.seed or str(random.SystemRandom().randrange(10**6))
     make: TopologyFunction = named(arguments.topology)
     way = _way(arguments)
-    record = Record(arguments.seed, arguments.words)
     signal.signal(signal.SIGTERM, _interrupt)
     with (
         tempfile.TemporaryDirectory(prefix="trident-chaos-") as temporary,
-        opened(arguments.state, Path(temporary)) as store,
+        _opened(arguments, Path(temporary)) as store,
         way.served(Path(temporary)) as served,
-        way.source(arguments.source, record, Path(temporary)) as source,
+        way.source(arguments.source, _record(arguments, store), Path(temporary)) as source,
         checkpoints(arguments.checkpoint, Path(temporary)) as logs,
     ):
-        truth = truth_of(make, record)
-        words_truth = truth if make is word_count else truth_of(word_count, record)
+        record = _record(arguments, store)
         troubles = [*store.troubles, *served, *source.troubles, *logs.troubles]
         folder, seed = Path(temporary), arguments.seed
         campaign = Campaign(troubles, seed, folder, _say, way.episode, logs.url)
@@ -104,19 +110,17 @@ def run(arguments: argparse.Namespace) -> int:
                 _say(line)
             return found
 
-        topology = way.declared(arguments.topology, make, store.factory, source)
-        found = tested(topology, truth, _until(arguments))
-        compared: dict[Contender, Tested | None] = dict.fromkeys(
-            [
-                *way.by_hand(record, store, source),
-                way.declared("kind=nontransactional", word_count, store.plain, source),
-            ]
-        )
+        name = arguments.topology if arguments.state else "rows"
+        topology = way.declared(name, store.kept(make), source)
+        found = tested(topology, store.truth(make, record), _until(arguments))
+        compared: dict[Contender, Tested | None]
+        compared = dict.fromkeys(store.compared(way, record, source))
         try:
             if not found.tally.errors:
                 _say("for comparison, what can't be exact:")
                 for contender in compared:
-                    compared[contender] = tested(contender, words_truth, _seen_to_fail)
+                    truth = store.truth(word_count, record)
+                    compared[contender] = tested(contender, truth, _seen_to_fail)
         finally:  # also when it is interrupted
             _end(arguments, found, compared)
     can_fail = all(each is None or each.tally.miscounted for each in compared.values())
@@ -133,11 +137,27 @@ def _end(
         if each is None:
             _say(f"{contender.name}: not yet compared")
     if arguments.table:
-        state, source = _shown("state", arguments.state), masked(arguments.source)
+        state, source = _shown("state", arguments.state or arguments.rows), masked(arguments.source)
+        if arguments.rows:
+            state = f"--rows {state}"
         if arguments.checkpoint:
             state += f"`, `--checkpoint {_shown('checkpoint', arguments.checkpoint)}"
         append_row(arguments.table, state, source, arguments.seed, found, compared)
     _say(f"seed {arguments.seed}; again: {_command(arguments)}")
+
+
+def _opened(arguments: argparse.Namespace, folder: Path) -> AbstractContextManager[ChaosStore]:
+    if arguments.state:
+        return opened(arguments.state, folder)
+    if arguments.topology != _DEFAULT:
+        raise UsageError("--rows has a topology of its own; --state takes", arguments.topology)
+    from trident.chaos.tables import opened_tables
+
+    return opened_tables(arguments.rows, folder)
+
+
+def _record(arguments: argparse.Namespace, store: ChaosStore) -> Record:
+    return store.record(arguments.seed, arguments.words)
 
 
 def _shown(name: str, value: object) -> str:

@@ -1,0 +1,45 @@
+"""A mirrored table equals its source, whenever the driver that writes it is killed."""
+
+from __future__ import annotations
+
+import random
+import signal
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests import forks
+from tests.backends.rows import killed_mirror
+from tests.backends.rows.databases import Place
+from tests.backends.rows.killed_mirror import RECORD, tables
+from trident.batch.watchpoints import POINTS
+from trident.chaos.changes import ChangesTruth
+from trident.chaos.truth import Differences
+from trident.states.errors import NoStateError
+
+pytestmark = pytest.mark.slow
+
+KILLS = 12
+
+
+def test_a_mirror_equals_its_source_after_10_000_changes_though_drivers_are_killed(
+    place: Place, tmp_path: Path
+) -> None:
+    points = [*random.Random(1).sample(POINTS, len(POINTS)), *POINTS][:KILLS]
+    truth, seen = ChangesTruth(RECORD), [0]
+    killed = killed_mirror.place(tmp_path, place.table)
+    with tables(place.url).reading(killed, truth.keys) as read:
+        for life, point in zip(count(1), [*points, ""]):
+            told = (place.url, tmp_path, place.table, life, point)
+            ended = forks.run(killed_mirror, *told)
+            assert ended.code == (-signal.SIGKILL if point else 0), ended.printed
+            try:
+                reading = read()
+            except NoStateError:  # killed before it has made them
+                continue
+            words = truth.words_in(reading)
+            assert words is not None, truth.differences(reading)
+            seen.append(words)
+        assert seen == sorted(seen)
+        assert truth.differences(read()) == Differences()

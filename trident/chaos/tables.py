@@ -1,0 +1,222 @@
+"""Tables of a database, which a topology writes to, and loops do by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from trident.api.topology import TridentTopology
+from trident.backends.rows import Rows, RowsDatabase
+from trident.backends.rows.database import alchemy, explained
+from trident.backends.rows.urls import database_from_url
+from trident.backends.state_url import StateURL
+from trident.chaos.by_hand import ByHand
+from trident.chaos.changes import (
+    CHANGES,
+    HOW_MANY,
+    MIRROR,
+    SUMS,
+    TABLES,
+    Changes,
+    ChangesTruth,
+    RowChange,
+)
+from trident.chaos.contender import (
+    Contender,
+    EpisodePlace,
+    Reader,
+    TopologyFunction,
+    WhatIsKept,
+    WordSource,
+)
+from trident.chaos.life import Life
+from trident.chaos.record import Record
+from trident.chaos.servers import DATABASES, started
+from trident.chaos.store import ChaosStore, url_at
+from trident.chaos.trouble import Trouble
+from trident.chaos.truth import Key, Reading
+from trident.chaos.ways import MOST, Way
+from trident.states.errors import NoStateError
+
+_BY_HAND = (*TABLES, "batches")
+_MIXED: Key = ("rows of which another table has those of another driver", ())
+
+
+@dataclass(frozen=True)
+class ChangedTables(WhatIsKept):
+    """Tables in a database that hold changes: as they are, added up, and as a mirror.
+
+    Each row has the number of the driver that read the change, so that rows of different attempts
+    of a batch can be told apart.
+    """
+
+    database: RowsDatabase
+    reads_whole = True
+
+    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+        def read_as(word: str) -> list[list[object]]:
+            return [[*RowChange.parse(word), 1, life]]
+
+        changes, sums, mirror = (table_of(place, each) for each in TABLES)
+        made = TridentTopology()
+        read = made.newStream("words", source).each(
+            "word", read_as, "n long, k long, op string, v long, changes long, life long"
+        )
+        read.partitionPersist(Rows(self.database, changes), "n, k, v, life")
+        adding = Rows(self.database, sums, "k", mode="add")
+        read.partitionPersist(adding, "k, changes, v, life")
+        mirroring = Rows(self.database, mirror, "k", order_by="n", delete_where="op")
+        read.partitionPersist(mirroring, "k, n, v, op, life")
+        return made
+
+    @contextmanager
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
+        names = [table_of(place, each) for each in TABLES]
+        columns = ("n, k, v, life", "changes, k, v, life", "n, k, v, life")
+        # One statement sees one moment of all tables, in every database.
+        asked = " UNION ALL ".join(
+            f"SELECT {index}, {each} FROM {name}"
+            for index, (name, each) in enumerate(zip(names, columns, strict=True))
+        )
+
+        def read() -> Reading:
+            with explained(self.database), self.database.engine.connect() as connection:
+                there = alchemy().inspect(connection)
+                if not all(map(there.has_table, names)):
+                    raise NoStateError(str(self.database), names[0])
+                return reading_of(connection.exec_driver_sql(asked).all())
+
+        yield read
+
+
+def table_of(place: EpisodePlace, name: str) -> str:
+    """Return what a table of an episode is called."""
+    return f"{place.name}-{name}".replace("-", "_")
+
+
+def reading_of(rows: Sequence[Any]) -> Reading:
+    """Return what rows of the tables come to: each has the table's index, and its columns."""
+    found: dict[Key, Any] = Counter()
+    lives: dict[int, int] = {}
+    lives_of_key: Counter[int] = Counter()
+    for _, n, k, v, life in (row for row in rows if row[0] == 0):
+        found[HOW_MANY] += 1
+        found[CHANGES, (n, k, v)] += 1
+        lives[n] = life
+        lives_of_key[k] += life
+    for table, n, k, v, life in rows:
+        if table == 1:
+            found |= {(SUMS, (k, "changes")): int(n), (SUMS, (k, "v")): int(v or 0)}
+            found[_MIXED] += life != lives_of_key[k]
+        elif table == 2:
+            found[MIRROR, (k,)] = f"change {n}, {v}"
+            found[_MIXED] += life != lives.get(n)
+    if not found[_MIXED]:
+        del found[_MIXED]
+    return dict(found)
+
+
+@dataclass(frozen=True)
+class TablesByHand(ByHand):
+    """A loop that writes a batch to all tables in one transaction, and notes that elsewhere."""
+
+    tables: ChangedTables
+    name = "a plain loop with a transaction a batch"
+
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        return self.tables.reading(place, keys)
+
+    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
+        changes, sums, mirror, batches = names = [table_of(place, each) for each in _BY_HAND]
+        transaction = self.tables.database.transaction
+        with transaction() as connection:
+            for name in names:
+                connection.exec_driver_sql(
+                    f"CREATE TABLE IF NOT EXISTS {name} (n BIGINT, k BIGINT, v BIGINT, "
+                    "changes BIGINT, life BIGINT)"
+                )
+
+        def add(batch: int, words: Sequence[str]) -> None:
+            with transaction() as connection:
+                if self._is_there(connection, batches, batch):
+                    return
+                for n, k, op, v in map(RowChange.parse, words):
+                    row = f"(n, k, v, changes, life) VALUES ({n}, {k}, {v or 0}, 1, {life.number})"
+                    connection.exec_driver_sql(f"INSERT INTO {changes} {row}")
+                    connection.exec_driver_sql(f"DELETE FROM {mirror} WHERE k = {k}")
+                    if op != "d":
+                        connection.exec_driver_sql(f"INSERT INTO {mirror} {row}")
+                    added = connection.exec_driver_sql(
+                        f"UPDATE {sums} SET changes = changes + 1, v = v + {v or 0}, "
+                        f"life = life + {life.number} WHERE k = {k}"
+                    )
+                    if not added.rowcount:
+                        connection.exec_driver_sql(f"INSERT INTO {sums} {row}")
+
+        return add
+
+    def _is_there(self, connection: Any, batches: str, batch: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class TablesByNumber(TablesByHand):
+    """The same, where a batch is skipped if its number is there already."""
+
+    name = "a loop that skips the numbers that its table has"
+
+    def _is_there(self, connection: Any, batches: str, batch: int) -> bool:
+        found = connection.exec_driver_sql(f"SELECT n FROM {batches} WHERE n = {batch}").first()
+        if found is None:
+            connection.exec_driver_sql(f"INSERT INTO {batches} (n) VALUES ({batch})")
+        return found is not None
+
+
+@dataclass(frozen=True)
+class TableStore(ChaosStore):
+    """A database."""
+
+    url: str
+    troubles: Sequence[Trouble] = ()
+
+    @cached_property
+    def tables(self) -> ChangedTables:
+        """What topologies write to."""
+        return ChangedTables(database_from_url(self.url))
+
+    def record(self, seed: str, length: int) -> Changes:
+        return Changes(seed, length)
+
+    def truth(self, make: TopologyFunction, record: Record) -> ChangesTruth:
+        return ChangesTruth(record)
+
+    def kept(self, make: TopologyFunction) -> ChangedTables:
+        # Drivers are forked from this process, which has everything loaded.
+        import_module("pyarrow.compute")
+        with self.tables.database.transaction() as connection:
+            alchemy().inspect(connection).has_table("any")
+        self.tables.database.engine.dispose()
+        return self.tables
+
+    def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
+        return [each(record, MOST, self.tables) for each in (TablesByHand, TablesByNumber)]
+
+
+@contextmanager
+def opened_tables(text: str, folder: Path) -> Iterator[TableStore]:
+    """Give the database of a URL; start a server of its own where the URL names none."""
+    url = StateURL.parse(text)
+    if url.hosts or url.path:
+        yield TableStore(text)
+    elif url.scheme == "sqlite":
+        yield TableStore(url_at(f"sqlite:{folder}/rows.db", url.options))
+    else:
+        with started("--rows", url.scheme, DATABASES, folder) as server:
+            options = {"timeout": str(server.timeout), **url.options}
+            yield TableStore(url_at(server.url, options), server.troubles)
