@@ -300,58 +300,56 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "rows_own_id": Trace(
         Setup("rows"),
-        263,
-        "start D1*23 again:T3 T3*3 T2*3 T4*3 D1*2 T5*2 D1*4",
+        133,
+        "start*2 D2*19 T4*4 again:T3 T5*4 D2*15 read*2 T7*4 T6*5 D2*6 again:T3 T10*2",
     ),
     "rows_named": Trace(
         Setup("rows", beside="map"),
-        10,
-        "start*2 D2*21 T4*3 T3*3 T5*5 D2*14 read D2*4 again:T7 T8*7 T9 T7*4 D2*2 T9 D2*4",
+        12,
+        "start D1*19 start fail:T2 D1*13 read start D9*6 read D9*13 again:T11 T13*3 T14*2 T11*3 "
+        "T13*2 T12*4 D9*6",
     ),
     "rows_counted": Trace(
         Setup("rows", harm="failover"),
         20,
-        "start D1*23 T2*3 T3*4 failover:1:2 D1*6",
+        "start D1*19 T2*3 T3*4 failover:1:2 D1*6",
     ),
     "rows_logged": Trace(
-        Setup("rows", beside="database"),
-        0,
-        "",
+        Setup("rows"),
+        39,
+        "start D1*19 T2*3 D1*6",
     ),
     "rows_listed": Trace(
         Setup("rows", beside="map"),
         74,
-        "start D1*21 T3*5 T2*4 D1*2",
+        "start D1*19 T3*5 T2*4 D1*2",
     ),
     "rows_with_record": Trace(
         Setup("rows"),
-        75,
-        "start D1*23 T2*4 T3*4 D1*8",
+        24,
+        "start D1*2 read D1*17 T3*3 T4*4 D1*8 fail:D1",
     ),
     "rows_locked": Trace(
         Setup("rows"),
-        239,
-        "start D1*23 T2*3 D1*8 read*2 start D5*9 D1 D5",
+        64,
+        "start D1*19 read fail:T3 D1*4 read D1 fail:D1 D1*28 start again:T9 start D13*2 again:T9 "
+        "D13*20 T15*3 start D13*8 D16*10 D13",
     ),
     "rows_merged_first": Trace(
         Setup("rows", harm="failover"),
-        40,
-        "start D1*26 T3*3 T2*3 T4*3 T5*3 D1*13 failover:1:3 D1*7",
+        3,
+        "start D1*11 fail:D1 D1*12 T2*3 D1*9 failover:0:2 D1*6",
     ),
-    "rows_lower_dropped": Trace(
-        Setup("rows", beside="database"),
-        656,
-        "start D1*25 T2*3 D1*16 start D3*27 T5*3 T4*4 D3*4 D1*2 D3*2",
-    ),
-    "rows_connected": Trace(
-        Setup("rows", harm="failover"),
-        75,
-        "start D1*23 T2*4 T3*4 D1*17 failover:1:3 D1*2",
+    "rows_emptied_with_record": Trace(
+        Setup("rows"),
+        5525,
+        "start read D1*21 fail:T4 D1*10 start read D1*5 start*2 D10*14 read start D12*21 T14*3 "
+        "T13*3 T16*4 T15*3 D12*6 D10",
     ),
     "rows_together": Trace(
         Setup("rows", beside="database"),
-        189,
-        "start D1*23 start read D3*25 T6*4 read T5*3 D3*8 fail:D3 R7*2",
+        1,
+        "start D1*19 start D4*19 T7*3 T5*3 T6*3 read D4*8 R8*2",
     ),
     "cache_validity": Trace(
         Setup("fenced", cached=True),

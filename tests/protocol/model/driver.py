@@ -312,7 +312,7 @@ class Driver:
         if left is not None:  # what this driver left needs no look, nor a judgement
             yield None
             if store.put_control(record, left, True):
-                yield from store.prepare(record.token)
+                yield from store.after_begin()
                 yield None
                 return
         if not self.looked:
@@ -332,7 +332,7 @@ class Driver:
         yield None
         if not store.put_control(record, stored, self.rules.begin_compared):
             raise Unavailable
-        yield from store.prepare(record.token)
+        yield from store.after_begin()
         yield None
 
     def _is_unmerged(self, state: int, stored: Record | None) -> bool:
@@ -443,8 +443,11 @@ class Driver:
 
     def _announced(self, record: Record) -> Record:
         entry = self.entry
-        committed = max(entry.committed, record.token[0])
-        return record._replace(committed=committed, retried=entry.retried, plan=None)
+        if self.rules.rows_logged or record.token[0] <= entry.committed:
+            return record._replace(committed=entry.committed, retried=entry.retried, plan=None)
+        txid, attempt = record.token
+        retried = (*entry.retried, (txid, attempt)) if attempt else entry.retried
+        return record._replace(committed=txid, retried=retried, plan=None)
 
     def _together(self, states: Sequence[int]) -> list[list[int]]:
         """These states, those together that are announced in one transaction."""
@@ -462,12 +465,16 @@ class Driver:
             return
         if not rules.rows_locked:
             yield None
+        unmerged = {
+            state: record
+            for state, record in news.items()
+            if self._is_unmerged(state, record) or not rules.rows_logged
+        }
+        if not all(stores[state].is_whole(record) for state, record in unmerged.items()):
+            raise Halted("lost writes")
         with stores[min(news)].server.transaction():
-            for state, record in news.items():
-                if self._is_unmerged(state, record) or not rules.rows_logged:
-                    if not stores[state].is_whole(record):
-                        raise Halted("lost writes")
-                    stores[state].merge(record)
+            for state, record in unmerged.items():
+                stores[state].merge(record)
             if rules.rows_with_record:
                 for state, record in news.items():
                     stores[state].put_control(self._announced(record), record, False)

@@ -156,10 +156,8 @@ class Rules:
     """That transaction goes by the record that it has locked, not by one that was read before."""
     rows_merged_first: bool = True
     """Before a batch begins what the log has committed is merged, if it isn't any more."""
-    rows_lower_dropped: bool = True
-    """A begin drops what attempts before its own have staged, and nothing of a later one."""
-    rows_connected: bool = True
-    """It does so by the connection that has put its record, which no other server takes over."""
+    rows_emptied_with_record: bool = True
+    """A begin removes what is staged in the transaction that puts its record, not after it."""
     rows_together: bool = True
     """Tables of one database are merged in one transaction."""
 

@@ -145,7 +145,8 @@ class Server:
             for each in reversed(written):
                 each()
 
-        self.undo.append(undo)
+        if written:
+            self.undo.append(undo)
 
     def rewind(self, lost: int) -> bool:
         """Another one takes over, without the newest writes; say whether any is missing."""
@@ -182,8 +183,8 @@ class Store:
         self.control = new
         return True
 
-    def prepare(self, token: Token) -> Steps:
-        """After the begin of an attempt: nothing is to be made for its tasks."""
+    def after_begin(self) -> Steps:
+        """What is done after an attempt has put its record: nothing."""
         yield from ()
 
     def merge(self, record: Record) -> None:

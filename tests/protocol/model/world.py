@@ -295,7 +295,7 @@ class World:
                 known = {key: cell for (at, key), cell in read.items() if at == state}
                 task: Task | TableTask
                 if isinstance(store, Table):
-                    task = TableTask(store, record.token, part, index)
+                    task = TableTask(store, part, index)
                 else:
                     made = (store.setup, self.rules, record, store)
                     task = Task(*made, caches[state], part, keys, known)
