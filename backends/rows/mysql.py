@@ -171,9 +171,11 @@ class MySQL(RowsDatabase):
         names = ", ".join(map(naming.quote, rows.schema.names))
         head = f"INSERT INTO {naming.format_table(staging)} ({names}) VALUES "
         most = connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one()
-        most = min(_STATEMENT, most - len(head.encode()) - 100)
+        most -= len(head.encode()) + 100
         for batch in rows.to_batches(max_chunksize=_ROWS):
-            for values in _cut(_literals(self, batch), most):
+            lines = _literals(self, batch)
+            _check_size(self, batch, lines, most)
+            for values in _cut(lines, min(_STATEMENT, most)):
                 connection.exec_driver_sql(head + values, execution_options={"no_parameters": True})
 
     def empty(self, connection: Connection, staging: Table, rows: int) -> None:
@@ -285,6 +287,18 @@ def _check_finite(
     if not compute.all(finite).as_py():
         at = finite.index(False).as_py()
         reason = f"{name} is {column[at].as_py()}, a number that MySQL can't hold"
+        raise RefusedRowError(str(database), reason, batch.slice(at, 1).to_pylist()[0])
+
+
+def _check_size(database: RowsDatabase, batch: pa.RecordBatch, lines: pa.Array, most: int) -> None:
+    from pyarrow import compute
+
+    sizes = compute.binary_length(lines)
+    if (largest := compute.max(sizes).as_py()) > most:
+        reason = (
+            f"it has {largest:,} bytes as a statement, more than the server's max_allowed_packet"
+        )
+        at = sizes.index(largest).as_py()
         raise RefusedRowError(str(database), reason, batch.slice(at, 1).to_pylist()[0])
 
 
