@@ -208,8 +208,9 @@ class RowsStore(IBackingMap):
         assert self._made is not None
         with self._database.transaction() as connection:
             if _stored(self._row(connection, self.prefix, lock=True)) == begun:
-                self._made.drop(connection, checkfirst=True)
-                self._made.create(connection)
+                with self._database.defining(connection) as defining:
+                    self._made.drop(defining, checkfirst=True)
+                    self._made.create(defining)
                 self._staging_fits = True
         return self._staging_fits
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from sqlalchemy import Table, event
 
 from tests.backends.rows.databases import Place
 from tests.backends.rows.test_rows import write
@@ -143,7 +144,7 @@ def test_zero_is_a_key_and_no_request_for_a_new_one(place: Place) -> None:
 def test_keys_of_a_table_that_is_made_are_compared_by_bytes(place: Place) -> None:
     rows = [("a", 1), ("A", 2), ("a ", 3), ("\xe4", 4)]
     write(place.rows("id"), "id string, n long", *rows, batch=4)
-    write(place.rows("id", name="other"), "id string, n long", ("A", 5))
+    write(place.rows("id", name=f"{place.table}b"), "id string, n long", ("A", 5))
     assert place.found() == [("A", 5), ("a ", 3), ("a", 1), ("\xe4", 4)]
 
 
@@ -201,6 +202,26 @@ def test_a_late_tasks_open_transaction_makes_nobody_wait(place: Place, database:
         write(place.rows("id"), "id long", (1,), (2,), (3,), batch=1)
         late.rollback()
     assert place.found() == [(1,), (2,), (3,)]
+
+
+def test_no_other_driver_begins_while_a_staging_table_is_made(place: Place) -> None:
+    write(place.rows(name=f"{place.table}b"), "id long", (1,))
+    refused = []
+
+    def begin_too(table: Table, *_: object, **__: object) -> None:
+        if table.name == staging_name(place.table):
+            lock = "UPDATE trident_rows SET kept = '' WHERE name = '{table}'"
+            with pytest.raises(StateUnavailableError, match="Lock wait timeout"):
+                place.execute(f"SET STATEMENT innodb_lock_wait_timeout = 0 FOR {lock}")
+            refused.append(table)
+
+    event.listen(Table, "before_create", begin_too)
+    try:
+        write(place.rows(), "id long", (1,))
+    finally:
+        event.remove(Table, "before_create", begin_too)
+    assert refused
+    assert place.found() == [(1,), (1,)]
 
 
 def test_writers_of_keys_side_by_side_do_not_wait_for_each_other(
