@@ -217,11 +217,12 @@ class MySQL(RowsDatabase):
             )
 
     def incarnation(self, connection: Connection) -> str:
-        # Both of one query's clock: so this is the second in which the server was started.
+        # The second in which it was started, as both are of one query's clock; and of UUIDs what is
+        # chosen by chance at a start.
         mariadb = getattr(connection.dialect, "is_mariadb", False)
         schema = "information_schema" if mariadb else "performance_schema"
         found = connection.exec_driver_sql(
-            "SELECT CONCAT_WS(' ', @@hostname, @@port, UNIX_TIMESTAMP() - VARIABLE_VALUE) "
+            "SELECT CONCAT_WS(' ', UNIX_TIMESTAMP() - VARIABLE_VALUE, RIGHT(UUID(), 17)) "
             f"FROM {schema}.global_status WHERE VARIABLE_NAME = 'Uptime'"
         )
         return str(found.scalar_one())
