@@ -14,6 +14,8 @@ files of this package, in the order in which they build on each other:
 ``reader``         a process that reads committed values meanwhile
 ``trouble``        what is done to a server
 ``store``          the store, given or started; ``servers`` has those that are started
+``changes``        the record of changes for tables of rows, and what they have to hold
+``tables``         these tables: written by a topology, and by hand
 ``rounds``         what happens to the drivers of an episode
 ``on_spark``       the same on Spark
 ``tally``          what was counted, and ``report`` says it

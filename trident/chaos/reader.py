@@ -14,9 +14,11 @@ from trident.chaos.contender import Contender, EpisodePlace, Reader
 from trident.chaos.process import Process
 from trident.chaos.truth import Reading, Truth
 from trident.states.errors import NoStateError, UnavailableError
+from trident.states.printable import shortened
 
 _PAUSE = 0.02
 _PATIENCE = 60.0
+_SHOWN = 2000
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,12 @@ class _Observer:
     def findings(self, asked: int) -> Findings:
         """Read until the other end of a pipe is closed, then for the last time."""
         with self._contender.reading(self._place, self._truth.keys) as reader:
-            while not select.select([asked], [], [], _PAUSE)[0]:
+            pause = _PAUSE
+            while not select.select([asked], [], [], pause)[0]:
+                began = time.monotonic()
                 self._read(reader)
+                # Of a large table a read takes long, and the machine is for the drivers.
+                pause = max(_PAUSE, time.monotonic() - began)
             deadline = time.monotonic() + _PATIENCE
             while (last := self._read(reader)) is None and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
@@ -106,7 +112,7 @@ class _Observer:
         example = self._found.example
         if torn and not example:
             shown = {f"{name} {key}": value for (name, key), value in reading.items()}
-            example = f"after {self._seen} words a reader saw {shown}"
+            example = f"after {self._seen} words a reader saw {shortened(repr(shown), _SHOWN)}"
         self._seen = max(self._seen, words or 0)
         self._found = replace(
             self._found,
