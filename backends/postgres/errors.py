@@ -29,6 +29,7 @@ _ADVICE = {
     "53300": _MANY,
     "53100": "Make room on its disk.",
     "53": "The server is short of resources; see its log.",
+    "25P03": "The client stood still in a transaction, so that was ended. The batch is retried.",
     "25006": "It is a standby. Give the primary, or all hosts and target_session_attrs=read-write.",
     "40": "Another session wrote the same rows. The batch is retried.",
     "55P03": "Another session holds a lock on the state's tables; look at pg_stat_activity.",

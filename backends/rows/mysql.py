@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Connection, Executable, Select, Table
 
-_IDLE = 60
-"""Seconds after which the server ends a session that asks nothing, and rolls its transaction back:
-one whose client stands still holds no locks for longer."""
-_LOCKS = 20
-"""Seconds to wait for another session's locks."""
+_LOCKS = 30
+"""Seconds to wait for another session's locks, at most. A session that asks nothing for half as
+long is ended, and its transaction rolled back: before others give up waiting for its locks."""
 
 # A value that does not fit is an error, 0 is no request for a new number, and a division by zero
 # ends an upsert that meets another row than that of its key.
@@ -38,8 +36,7 @@ _MODES = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO,NO_
 # With the default, REPEATABLE READ, statements lock gaps between rows too, where other tasks write.
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    f"SET SESSION sql_mode = '{_MODES}', time_zone = '+00:00', wait_timeout = {_IDLE}, "
-    f"innodb_lock_wait_timeout = {_LOCKS}, lock_wait_timeout = {_LOCKS}",
+    f"SET SESSION sql_mode = '{_MODES}', time_zone = '+00:00'",
 )
 _ENGINES = ("innodb", "rocksdb", "ndbcluster")
 """Those that have transactions."""
@@ -136,7 +133,9 @@ class MySQL(RowsDatabase):
                 client_flag=driver.constants.CLIENT.FOUND_ROWS,
                 **self._security(),
             )
-            for statement in _SESSION:
+            patience = max(min(_LOCKS, int(self.timeout)), 2)
+            times = f"innodb_lock_wait_timeout = {patience}, lock_wait_timeout = {patience}"
+            for statement in (*_SESSION, f"SET SESSION wait_timeout = {patience // 2}, {times}"):
                 made.query(statement)
         except driver.MySQLError as error:
             raise self.explain(error) from None

@@ -59,11 +59,12 @@ class PostgreSQL(RowsDatabase):
         return self.server.connect()
 
     def begin(self, connection: Connection) -> None:
-        # What stands still must not keep its locks; and the server may have other defaults.
+        # Who stands still loses the locks before others, as the next driver, give up waiting.
+        patience = min(_LOCK_SECONDS, self.server.timeout)
         connection.exec_driver_sql(
             "BEGIN ISOLATION LEVEL READ COMMITTED; "
-            f"SET LOCAL idle_in_transaction_session_timeout = '{self.server.timeout:g}s'; "
-            f"SET LOCAL lock_timeout = '{min(_LOCK_SECONDS, self.server.timeout):g}s'"
+            f"SET LOCAL idle_in_transaction_session_timeout = '{patience / 2 * 1000:.0f}ms'; "
+            f"SET LOCAL lock_timeout = '{patience * 1000:.0f}ms'"
         )
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
