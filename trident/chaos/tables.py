@@ -85,10 +85,13 @@ class ChangedTables(WhatIsKept):
             for index, (name, each) in enumerate(zip(names, columns, strict=True))
         )
 
+        made = False
+
         def read() -> Reading:
+            nonlocal made
             with explained(self.database), self.database.engine.connect() as connection:
-                there = alchemy().inspect(connection)
-                if not all(map(there.has_table, names)):
+                made = made or all(map(alchemy().inspect(connection).has_table, names))
+                if not made:
                     raise NoStateError(str(self.database), names[0])
                 return reading_of(connection.exec_driver_sql(asked).all())
 
