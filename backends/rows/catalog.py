@@ -15,8 +15,8 @@ CATALOG = "trident_rows"
 """One row a state: its name, what it is kept by, its control record, and who wrote its batch."""
 
 
-def catalog(schema: str | None) -> Table:
-    """The table of all states of a schema."""
+def catalog() -> Table:
+    """The table of all states of a database, in the schema that names without one mean."""
     sql = alchemy()
     long = sql.LargeBinary().with_variant(sql.LargeBinary(2**24), "mysql", "mariadb")
     text = sql.Text().with_variant(sql.Text(2**24), "mysql", "mariadb")
@@ -24,7 +24,7 @@ def catalog(schema: str | None) -> Table:
     name = sql.String(180).with_variant(sql.String(180, "utf8mb4_bin"), "mysql", "mariadb")
     return sql.Table(  # type: ignore[no-any-return]
         CATALOG,
-        sql.MetaData(schema=schema),
+        sql.MetaData(),
         sql.Column("name", name, primary_key=True),
         sql.Column("kept", text, nullable=False),
         sql.Column("control", long),
@@ -34,16 +34,20 @@ def catalog(schema: str | None) -> Table:
     )
 
 
-def staging_name(name: str) -> str:
+def staging_name(name: str, columns: str) -> str:
     """What the table is called in which the rows of a state's batch wait.
+
+    Where its columns are others it is another table: so no run drops, or changes, what an earlier
+    one may still need.
 
     Examples
     --------
-    >>> staging_name("shop.orders")
-    'trident_shop_orders_ec3a3fc2'
+    >>> staging_name("shop.orders", "id BIGINT, what TEXT")
+    'trident_shop_orders_09aeccb9'
     """
     plain = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)
-    return f"trident_{plain[:40].lower()}_{sha256(name.encode()).hexdigest()[:8]}"
+    digest = sha256(f"{name}\0{columns}".encode()).hexdigest()
+    return f"trident_{plain[:40].lower()}_{digest[:8]}"
 
 
 def reflected(connection: Connection, target: Target, name: str | None = None) -> Table | None:

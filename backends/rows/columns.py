@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trident.backends.rows.catalog import reflected
+from trident.backends.rows.catalog import reflected, staging_name
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import TableMismatchError
 from trident.backends.rows.target import DELETED, NUMBER, ORDER, PART, Target
@@ -66,11 +66,11 @@ def checked_staging(
     database: RowsDatabase,
     target: Target,
     types: Types,
-    name: str,
+    state: str,
     *,
     begun: bool,
 ) -> Table:
-    """Return the staging table `name` as it has to be, after a look at the user's table.
+    """Return the staging table of a state, made if need be, after a look at the user's table.
 
     That is made where it is absent, unless the state has `begun`: then it is lost.
 
@@ -91,11 +91,17 @@ def checked_staging(
     if problems:
         raise TableMismatchError(place, problems)
     assert table is not None
-    columns = _staging_columns(database, target, types, table)
+    columns = list(_staging_columns(database, target, types, table))
     options = database.options(connection, table)
-    return alchemy().Table(  # type: ignore[no-any-return]
-        name, alchemy().MetaData(schema=target.schema), *columns, **options
+    described = ", ".join(f"{each.name} {each.type!r} {each.nullable}" for each in columns)
+    made = alchemy().Table(
+        staging_name(state, f"{described} {options}"),
+        alchemy().MetaData(schema=target.schema),
+        *columns,
+        **options,
     )
+    made.create(connection, checkfirst=True)
+    return made  # type: ignore[no-any-return]
 
 
 def _wrong_fields(target: Target, types: Types) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase
@@ -34,14 +34,14 @@ class SQLite(RowsDatabase):
     """
 
     path: str
-    timeout: float = 30.0
+    timeout: float = field(default=30.0, compare=False)
 
     hosted = "driver"
     zoned = False
     dialect = "sqlite"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.path.abspath(self.path))
+        object.__setattr__(self, "path", os.path.realpath(self.path))
 
     @property
     def place(self) -> str:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 
-from trident.backends.rows.catalog import catalog, reflected, staging_name
+from trident.backends.rows.catalog import catalog
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.merging import merge
 from trident.backends.rows.target import NUMBER, PART, Target
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
-from trident.states.errors import CorruptStateError, StaleBatchError, StateError
+from trident.states.errors import (
+    CorruptStateError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+)
 from trident.states.values import Token
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Column, Connection, Row, Table
+    from sqlalchemy import Connection, Row, Table
 
 Change = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and what that has to be before."""
@@ -40,11 +46,8 @@ class RowsStore(IBackingMap):
         self._database = database
         self._target = target
         self._types = types
-        self._catalog = catalog(target.schema)
+        self._catalog = catalog()
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
-        self._made: Table | None = None
-        """The staging table as it has to be, once the user's table was looked at."""
-        self._staging_fits = False
 
     # Tasks.
 
@@ -56,16 +59,24 @@ class RowsStore(IBackingMap):
         """
         import pyarrow as pa
 
-        sql, states = alchemy(), self._catalog
-        begun = states.c.name == self.prefix, states.c.control == record.encode()
-        fence = sql.select(sql.literal(1)).where(*begun).with_for_update(read=True)
         marked = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
         if self._database.numbered:
             marked = marked.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
-        staging = _named(self._target, self.prefix, marked.schema.names)
+        with self._begun(record) as (connection, target):
+            self._database.load(connection, _named(target, marked.schema.names), marked)
+
+    @contextmanager
+    def _begun(self, record: ControlRecord) -> Iterator[tuple[Connection, Target]]:
+        """A transaction that ends well only where `record` is still the one that has begun."""
+        states = self._catalog
+        begun = states.c.name == self.prefix, states.c.control == record.encode()
+        fence = alchemy().select(states.c.kept).where(*begun)
         with self._database.transaction() as connection:
-            self._database.load(connection, staging, marked)
-            if connection.execute(fence).first() is None:
+            kept = connection.execute(fence).scalar()
+            if kept is None:
+                raise StaleBatchError(record.token)
+            yield connection, Target.decode(kept)
+            if connection.execute(fence.with_for_update(read=True)).first() is None:
                 raise StaleBatchError(record.token)
 
     # The driver.
@@ -78,37 +89,43 @@ class RowsStore(IBackingMap):
     def getControl(self) -> bytes | None:
         self._check()
         with self._database.transaction() as connection:
-            return _stored(self._row(connection, self.prefix))
+            return _stored(self._row(connection))
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        self._check()
-        with ExitStack() as transaction:
-            connection = transaction.enter_context(self._database.transaction())
-            if not self._replaced(connection, [(self.prefix, new, expected)]):
-                connection.rollback()
-                return False
-        return self._staging_fits or ControlRecord.decode(new).ready or self._make_staging(new)
+        return self._put([(self.prefix, new, expected)])
 
     @property
     def catalog(self) -> Hashable:
-        return self._database, self._target.schema
+        return self._database
 
     def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
-        prepared = self.prepareControls(changes)
-        if prepared is None:
-            return False
-        finish, _ = prepared
-        finish()
-        return True
+        return self._put(changes)
 
     def prepareControls(
         self, changes: Sequence[tuple[str | None, bytes, bytes]]
     ) -> tuple[Callable[[], None], Callable[[], None]] | None:
+        try:
+            held = self._held(changes)
+        except CorruptStateError as lost:  # of a batch that is not committed yet
+            raise StateUnavailableError(lost.what, lost.found, "The batch is retried.") from None
+        return None if held is None else (held.close, partial(_undo, held))
+
+    def _put(self, changes: Sequence[Change]) -> bool:
+        held = self._held(changes)
+        if held is not None:
+            held.close()
+        return held is not None
+
+    def _held(self, changes: Sequence[Change]) -> ExitStack | None:
+        """Replace records in a transaction that is left open, and committed when it is closed.
+
+        None where one is not as expected.
+        """
+        self._check()
         with ExitStack() as transaction:
             connection = transaction.enter_context(self._database.transaction())
             if self._replaced(connection, changes):
-                held = transaction.pop_all()
-                return held.close, partial(_undo, connection, held)
+                return transaction.pop_all()
             connection.rollback()
         return None
 
@@ -123,26 +140,47 @@ class RowsStore(IBackingMap):
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
     def _replaced(self, connection: Connection, changes: Sequence[Change]) -> bool:
-        """Whether all records were as expected, and are replaced."""
+        """Whether all records were as expected, and are replaced, in the order given."""
+        sql, states = alchemy(), self._catalog
+        told = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
+        names = told.keys() | self._waiting(connection, next(iter(told.values())))
         # Locked in order, so that no two who change several records wait for each other.
-        for name, new, expected in sorted(changes, key=lambda change: str(change[0])):
-            found = self._row(connection, str(name), lock=True)
-            if found is None or _stored(found) != expected:
+        asked = sql.select(states).where(states.c.name.in_(names)).order_by(states.c.name)
+        found = {row.name: row for row in connection.execute(asked.with_for_update())}
+        for name, _, expected in changes:
+            if name not in found or _stored(found[name]) != expected:
                 return False
-            self._become(connection, found, ControlRecord.decode(new))
+        for name in names - told.keys():
+            old = _record(found[name])
+            if old is not None and _waits(old, told[str(changes[0][0])]):
+                self._become(connection, found[name], old.announced())
+        for name, new in told.items():
+            self._become(connection, found[name], new)
         return True
+
+    def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:
+        """States of the same log whose committed batch was never announced.
+
+        Those that the topology has lost, or has under another name now, and those that a database
+        has forgotten to have announced. Looked for when something begins.
+        """
+        if new.ready:
+            return set()
+        rows = connection.execute(alchemy().select(self._catalog))
+        records = {row.name: _record(row) for row in rows}
+        return {name for name, old in records.items() if old is not None and _waits(old, new)}
 
     def _become(self, connection: Connection, found: Row[Any], new: ControlRecord) -> None:
         """Do what the change of a record means, and change it."""
-        stored = _stored(found)
-        old = None if stored is None else ControlRecord.decode(stored)
+        old = _record(found)
         told: dict[str, Any] = {"control": new.encode()}
-        waits = old is not None and old.ready and not old.is_committed(*old.token)
-        if old is not None and waits and new.is_committed(*old.token):
+        if old is not None and _waits(replace(old, log_id=new.log_id), new):
             self._merge(connection, found)
         if old is None or old.token != new.token:  # a begin: nothing that was left there counts
-            if self._staging_fits:
-                self._database.empty(connection, self._staging(found, Target.decode(found.kept)), 0)
+            kept = Target.decode(found.kept)
+            for target in {kept.staging: kept, self._target.staging: self._target}.values():
+                if target.staging:
+                    self._database.empty(connection, _named(target, [PART, *target.staged]), 0)
             told |= {"kept": self._target.encode(), "parts": None}
         elif new.ready and not old.ready:
             token, parts = self._written
@@ -156,14 +194,14 @@ class RowsStore(IBackingMap):
         if not parts:
             return
         target, sql = Target.decode(found.kept), alchemy()
-        staging = self._staging(found, target)
+        staging = _named(target, [PART, *target.staged])
         counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
         there, due = connection.execute(counted).scalar_one(), sum(parts.values())
         if there != due:
             raise CorruptStateError(
                 f"the table {staging.name} in {self._database}",
-                f"it has {there} rows of a batch of {due} that is committed",
-                "The database has lost what it had confirmed: restore it from a backup.",
+                f"it has {there} rows of a batch of {due}, so the database has lost some",
+                "Restore it from a backup.",
             )
         columns = target.columns.values()
         table = sql.Table(
@@ -172,64 +210,56 @@ class RowsStore(IBackingMap):
         merge(connection, self._database, target, table, staging, list(parts))
         self._database.empty(connection, staging, due)
 
-    def _staging(self, found: Row[Any], target: Target) -> Table:
-        return _named(target, found.name, [PART, *target.staged])
-
-    def _row(self, connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:
-        found = alchemy().select(self._catalog).where(self._catalog.c.name == name)
-        return connection.execute(found.with_for_update() if lock else found).first()
-
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""
-        if self._made is not None:
+        if self._target.staging:
             return
         with self._database.transaction() as connection:
             self._catalog.create(connection, checkfirst=True)
         with self._database.transaction() as connection:
-            found = self._row(connection, self.prefix)
-            record = _stored(found)
-            begun = record is not None and not ControlRecord.decode(record).is_unused
-            name = staging_name(self.prefix)
+            found = self._row(connection)
+            begun = (record := _record(found)) is not None and not record.is_unused
             made = checked_staging(
-                connection, self._database, self._target, self._types, name, begun=begun
+                connection, self._database, self._target, self._types, self.prefix, begun=begun
             )
+            target = replace(self._target, staging=made.name)
             if found is None:
-                row = {"name": self.prefix, "kept": self._target.encode()}
+                row = {"name": self.prefix, "kept": target.encode()}
                 connection.execute(self._catalog.insert().values(row))
-            there = reflected(connection, self._target, name)
-        self._made = made
-        self._staging_fits = there is not None and _described(there.c) == _described(made.c)
+        self._target = target
 
-    def _make_staging(self, begun: bytes) -> bool:
-        """Make the staging table anew, while the attempt that has just begun is the last to have.
-
-        Rows of one that has begun since may wait to be merged.
-        """
-        assert self._made is not None
-        with self._database.transaction() as connection:
-            if _stored(self._row(connection, self.prefix, lock=True)) == begun:
-                with self._database.defining(connection) as defining:
-                    self._made.drop(defining, checkfirst=True)
-                    self._made.create(defining)
-                self._staging_fits = True
-        return self._staging_fits
+    def _row(self, connection: Connection) -> Row[Any] | None:
+        asked = alchemy().select(self._catalog).where(self._catalog.c.name == self.prefix)
+        return connection.execute(asked).first()
 
 
-def _undo(connection: Connection, held: ExitStack) -> None:
-    with held:
-        connection.rollback()
+def _waits(old: ControlRecord, new: ControlRecord) -> bool:
+    """Whether the batch of `old` is ready, and `new` says that this attempt of it is committed."""
+    pending = old.ready and old.committed < old.token.txid
+    return pending and old.log_id == new.log_id and new.is_committed(*old.token)
+
+
+def _undo(held: ExitStack) -> None:
+    """Close a transaction without a commit, though its connection may be gone."""
+    with suppress(_Undone), held:
+        raise _Undone
+
+
+class _Undone(Exception):
+    """Ends a transaction that is given up."""
 
 
 def _stored(row: Row[Any] | None) -> bytes | None:
     return None if row is None or row.control is None else bytes(row.control)
 
 
-def _described(columns: Iterable[Column[Any]]) -> list[tuple[str, str, bool]]:
-    return [(column.name, str(column.type), bool(column.nullable)) for column in columns]
+def _record(row: Row[Any] | None) -> ControlRecord | None:
+    stored = _stored(row)
+    return None if stored is None else ControlRecord.decode(stored)
 
 
-def _named(target: Target, name: str, columns: Sequence[str]) -> Table:
-    """The staging table of a state, with columns of any type."""
+def _named(target: Target, columns: Sequence[str]) -> Table:
+    """The staging table of a target, with columns of any type."""
     sql = alchemy()
     metadata = sql.MetaData(schema=target.schema)
-    return sql.Table(staging_name(name), metadata, *map(sql.Column, columns))  # type: ignore[no-any-return]
+    return sql.Table(target.staging, metadata, *map(sql.Column, columns))  # type: ignore[no-any-return]

@@ -55,6 +55,8 @@ class Target:
     order_by: str | None = None
     delete_where: str | None = None
     on_bad_row: OnBadRow = "fail"
+    staging: str = ""
+    """The table, in the same schema, in which the rows of a batch wait."""
 
     @property
     def name(self) -> str:

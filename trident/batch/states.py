@@ -25,6 +25,7 @@ from trident.states.errors import (
     LostWritesError,
     OtherLogError,
     RewoundStateError,
+    UnavailableError,
 )
 from trident.states.maps.sweeping import can_sweep, sweep
 from trident.states.state import State
@@ -49,12 +50,12 @@ class BatchState:
 
 
 class GroupStates:
-    """All states of a group; each method acts on all of them, in the order of their names."""
+    """All states of a group; each method acts on all of them, in the order of the topology."""
 
     def __init__(self, states: Mapping[str, BatchState]) -> None:
         self.controls = {
             name: control
-            for name, state in sorted(states.items())
+            for name, state in states.items()
             if (control := state.control) is not None
         }
         for name, control in self.controls.items():
@@ -271,4 +272,7 @@ class GroupStates:
     def drop_prepared(self) -> None:
         """Give up what was prepared of an attempt that is not committed."""
         while self._prepared:
-            self._prepared.pop().drop()
+            try:
+                self._prepared.pop().drop()
+            except UnavailableError as away:  # which has dropped it by itself
+                _logger.debug("%s", away)

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from sqlalchemy import Connection, select
+
 from trident.backends.rows import Rows
+from trident.backends.rows.catalog import catalog
+from trident.backends.rows.target import Target
 from trident.backends.rows.urls import database_from_url
 
 
@@ -48,8 +52,16 @@ class Place:
 
     def left(self) -> Sequence[tuple[Any, ...]]:
         """What still waits in the staging table."""
-        from trident.backends.rows.catalog import staging_name
-
         with database_from_url(self.url).engine.connect() as connection:
-            told = connection.exec_driver_sql(f"SELECT * FROM {staging_name(self.table)}")
-            return list(map(tuple, told))
+            told = connection.exec_driver_sql(f"SELECT * FROM {self._staging(connection)}")
+            return [tuple(row) for row in told]
+
+    def empty_staging(self) -> None:
+        """Lose what waits in the staging table."""
+        with database_from_url(self.url).transaction() as connection:
+            connection.exec_driver_sql(f"DELETE FROM {self._staging(connection)}")
+
+    def _staging(self, connection: Connection) -> str:
+        states = catalog()
+        kept = select(states.c.kept).where(states.c.name == self.table)
+        return Target.decode(connection.execute(kept).scalar_one()).staging

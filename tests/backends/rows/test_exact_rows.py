@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.rows.databases import Place
-from trident import GeneratorSpout, TridentTopology
+from trident import FixedBatchSpout, GeneratorSpout, Rows, TridentTopology
 from trident.batch.watchpoints import POINTS, watching
 from trident.states.values import Token
 
@@ -54,3 +54,73 @@ def test_a_batch_that_ends_anywhere_is_in_the_tables_once_and_whole(
     [(rows, sums)] = seen
     assert rows == sums == list(range(2 * SIZE if point == "after announce" else SIZE))
     assert not place.left()
+
+
+def end_after_commit(reached: str, token: Token) -> None:
+    """End a run whose second batch is committed, and not merged yet."""
+    if reached == "after commit" and token.txid == 2:
+        raise Ended
+
+
+def write(place: Place, checkpoint: Path, rows: Rows, fields: str = "n long, run long") -> None:
+    """Write the numbers by what a test gives, marked with the number of their fields."""
+    names = fields.split(", ")
+    spout = GeneratorSpout(
+        fields, lambda n: (n, *[len(names)] * (len(names) - 1)), batch=SIZE, total=BATCHES * SIZE
+    )
+    topology = TridentTopology()
+    topology.newStream("numbers", spout).partitionPersist(rows)
+    accepted = {"numbers": f"GeneratorSpout of {fields}"}
+    with topology.start(
+        checkpoint=checkpoint, trigger="available", accept_change=accepted
+    ) as started:
+        started.awaitTermination()
+
+
+def test_a_batch_that_waits_is_merged_though_its_state_has_another_name_now(
+    place: Place, tmp_path: Path
+) -> None:
+    with watching(end_after_commit), pytest.raises(Ended):
+        write(place, tmp_path / "log", place.rows())
+    assert place.column("n") == list(range(SIZE))
+    write(place, tmp_path / "log", place.rows(name="renamed"))
+    assert place.column("n") == list(range(BATCHES * SIZE))
+
+
+def test_a_batch_that_waits_is_merged_as_it_was_meant_though_the_table_has_more_columns_now(
+    place: Place, tmp_path: Path
+) -> None:
+    with watching(end_after_commit), pytest.raises(Ended):
+        write(place, tmp_path / "log", place.rows("n"))
+    place.execute("ALTER TABLE {table} ADD more BIGINT")
+    write(place, tmp_path / "log", place.rows("n"), "n long, run long, more long")
+    assert sorted(place.found()) == [
+        (n, 2, None) if n < 2 * SIZE else (n, 3, 3) for n in range(BATCHES * SIZE)
+    ]
+
+
+def test_rows_that_a_later_row_of_the_batch_refers_to_are_merged_before_it(
+    place: Place, tmp_path: Path
+) -> None:
+    order, item = place.beside("z"), place.beside("a")
+    order.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY)")
+    item.execute(f"CREATE TABLE {{table}} (id BIGINT PRIMARY KEY REFERENCES {order.table} (id))")
+    topology = TridentTopology()
+    stream = topology.newStream("ids", FixedBatchSpout("id long", 2, (1,), (2,), (3,)))
+    stream.partitionPersist(order.rows("id"))
+    stream.partitionPersist(item.rows("id"))
+    with topology.start(trigger="available") as started:
+        started.awaitTermination()
+    assert item.column("id") == [1, 2, 3]
+
+
+def test_rows_that_were_lost_before_the_commit_are_written_again(
+    place: Place, tmp_path: Path
+) -> None:
+    def lose(reached: str, token: Token) -> None:
+        if reached == "after write" and token == (2, 0):
+            place.empty_staging()
+
+    with watching(lose):
+        run(place, tmp_path / "log", salt=1)
+    assert place.column("n") == list(range(BATCHES * SIZE))
