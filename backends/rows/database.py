@@ -106,11 +106,6 @@ class RowsDatabase(ABC):
         """Yield why rows can't be written to the user's table, whatever they are."""
         return iter(())
 
-    @contextmanager
-    def defining(self, connection: Connection) -> Iterator[Connection]:
-        """Lend a connection for making tables, where this one's transaction stays open."""
-        yield connection
-
     def begin(self, connection: Connection) -> None:
         """Prepare a transaction that has just begun, of which nothing was asked yet."""
 

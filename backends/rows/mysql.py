@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -185,12 +184,6 @@ class MySQL(RowsDatabase):
         parts = connection.execute(sql.select(part).distinct()).scalars().all()
         if parts:
             connection.execute(staging.delete().where(part.in_(parts)))
-
-    @contextmanager
-    def defining(self, connection: Connection) -> Iterator[Connection]:
-        # A statement that makes or drops a table commits first, and gives up all locks.
-        with self.transaction() as other:
-            yield other
 
     def options(self, connection: Connection, like: Table | None = None) -> Mapping[str, Any]:
         if like is not None:  # so that keys are compared as there

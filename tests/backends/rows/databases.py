@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from trident.backends.rows import Rows
 from trident.backends.rows.catalog import catalog
@@ -50,18 +49,14 @@ class Place:
         """Another table of the same test."""
         return Place(self.url, f"{self.table}_{word}")
 
-    def left(self) -> Sequence[tuple[Any, ...]]:
-        """What still waits in the staging table."""
-        with database_from_url(self.url).engine.connect() as connection:
-            told = connection.exec_driver_sql(f"SELECT * FROM {self._staging(connection)}")
-            return [tuple(row) for row in told]
-
-    def empty_staging(self) -> None:
-        """Lose what waits in the staging table."""
-        with database_from_url(self.url).transaction() as connection:
-            connection.exec_driver_sql(f"DELETE FROM {self._staging(connection)}")
-
-    def _staging(self, connection: Connection) -> str:
+    @property
+    def staging(self) -> str:
+        """The table in which rows wait."""
         states = catalog()
         kept = select(states.c.kept).where(states.c.name == self.table)
-        return Target.decode(connection.execute(kept).scalar_one()).staging
+        with database_from_url(self.url).engine.connect() as connection:
+            return Target.decode(connection.execute(kept).scalar_one()).staging
+
+    def left(self) -> list[tuple[Any, ...]]:
+        """What still waits."""
+        return Place(self.url, self.staging).found()

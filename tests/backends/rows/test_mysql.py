@@ -11,12 +11,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import Table, event
 
 from tests.backends.rows.databases import Place
 from tests.backends.rows.test_rows import write
 from trident.backends.rows import DuplicateKeyError, RefusedRowError, TableMismatchError
-from trident.backends.rows.catalog import staging_name
 from trident.backends.rows.mysql import MySQL
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import POINTS, watching
@@ -195,33 +193,13 @@ def test_a_late_tasks_open_transaction_makes_nobody_wait(place: Place, database:
 
     def write_late(reached: str, token: Token) -> None:
         if reached == "after announce" and token.txid == 1:
-            staging = staging_name(place.table)
+            staging = place.staging
             late.exec_driver_sql(f"INSERT INTO {staging} VALUES (9, 0, 9)")
 
     with late, watching(write_late):
         write(place.rows("id"), "id long", (1,), (2,), (3,), batch=1)
         late.rollback()
     assert place.found() == [(1,), (2,), (3,)]
-
-
-def test_no_other_driver_begins_while_a_staging_table_is_made(place: Place) -> None:
-    write(place.rows(name=f"{place.table}b"), "id long", (1,))
-    refused = []
-
-    def begin_too(table: Table, *_: object, **__: object) -> None:
-        if table.name == staging_name(place.table):
-            lock = "UPDATE trident_rows SET kept = '' WHERE name = '{table}'"
-            with pytest.raises(StateUnavailableError, match="Lock wait timeout"):
-                place.execute(f"SET STATEMENT innodb_lock_wait_timeout = 0 FOR {lock}")
-            refused.append(table)
-
-    event.listen(Table, "before_create", begin_too)
-    try:
-        write(place.rows(), "id long", (1,))
-    finally:
-        event.remove(Table, "before_create", begin_too)
-    assert refused
-    assert place.found() == [(1,), (1,)]
 
 
 def test_writers_of_keys_side_by_side_do_not_wait_for_each_other(
