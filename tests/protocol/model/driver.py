@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from tests.protocol.model.shared import (
     Cell,
@@ -79,7 +79,7 @@ class Driver:
             self.entry = newest
         self.position = self.world.source_done
         if self.rules.announce_at_start:
-            yield from self._announce_committed(self.entry.begun)
+            yield from self._announce_committed()
         self.world.promise(self.log, self.entry.committed)
 
     def _behind(self, attempt: int) -> int:
@@ -88,8 +88,8 @@ class Driver:
         left = [r.token[1] + 1 for r in records if r and r.log_id != self.log.log_id]
         return max([attempt, *left]) if self.rules.abandoned_behind else attempt
 
-    def _announce_committed(self, own: Token) -> Steps:
-        """Announce at every state what the log has committed; `own` is the attempt reserved."""
+    def _announce_committed(self) -> Steps:
+        """Announce at every state what the log has committed."""
         committed = self.entry.committed
         for states in self._together((0, 1)):
             yield None
@@ -97,7 +97,7 @@ class Driver:
             for state in states:
                 stored = self.world.stores[state].control
                 try:
-                    self._judge(state, stored, own)
+                    self._judge(state, stored, self.entry.begun)
                 except Stale:
                     self._overtaken()
                 if stored is None or stored.log_id != self.log.log_id:
@@ -318,24 +318,34 @@ class Driver:
         if not self.looked:
             yield None
             self.incarnations[state] = store.server.incarnation
-        while True:
-            yield None
-            stored = store.control
-            try:
-                self._judge(state, stored, record.token)
-            except Stale:
-                self._overtaken()
-            if not (self.rules.rows_merged_first and self._is_unmerged(state, stored)):
-                break
-            txid, attempt = record.token
-            yield from self._announce_committed((txid, attempt + 1))
         yield None
-        if not store.put_control(record, stored, self.rules.begin_compared):
+        stored = store.control
+        try:
+            self._judge(state, stored, record.token)
+        except Stale:
+            self._overtaken()
+        yield None
+        if self.rules.begin_compared and store.control != stored:
             raise Unavailable
+        if self.rules.rows_merged_first:
+            yield from self._merge_beside(state, record.token)
+        store.put_control(record, None, False)
         yield from store.after_begin()
         yield None
 
-    def _is_unmerged(self, state: int, stored: Record | None) -> bool:
+    def _merge_beside(self, state: int, own: Token) -> Steps:
+        """In the step that begins at a table: merge what waits there, and in those beside it.
+
+        None of them is merged if one has lost it.
+        """
+        for states in self._together((0, 1)):
+            found = {each: self.world.stores[each].control for each in states if state in states}
+            waiting = {s: stored for s, stored in found.items() if self._is_unmerged(stored, s)}
+            for each, stored in found.items() if waiting else ():
+                self._judge(each, stored, (own[0], own[1] + 1))
+            yield from self._put_announced(waiting)
+
+    def _is_unmerged(self, stored: Record | None, state: int) -> TypeGuard[Record]:
         """Whether a table lacks what the log has committed and this record has made ready."""
         if state in self.world.maps:
             return False
@@ -468,7 +478,7 @@ class Driver:
         unmerged = {
             state: record
             for state, record in news.items()
-            if self._is_unmerged(state, record) or not rules.rows_logged
+            if self._is_unmerged(record, state) or not rules.rows_logged
         }
         if not all(stores[state].is_whole(record) for state, record in unmerged.items()):
             raise Halted("lost writes")
