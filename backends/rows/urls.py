@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.schemes import BuiltIn, Schemes
 from trident.backends.state_url import StateURL
+from trident.states.errors import StateURLError
 from trident.states.tracebacks import Briefly
 
 GROUP = "trident.rows"
@@ -31,4 +32,7 @@ def database_from_url(url: str) -> RowsDatabase:
         For a URL that is malformed, and a scheme or an option that is unknown.
     """
     with Briefly():
+        if url.startswith("jdbc:"):
+            advice = "Leave out jdbc:, and write user:password@ before the host."
+            raise StateURLError("a database's URL begins with jdbc:, as Java's do", "", (), advice)
         return _SCHEMES.make(StateURL.parse(url), RowsDatabase)  # type: ignore[type-abstract]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ class Orders:
         source.mkdir(exist_ok=True)
         lines = [json.dumps({"order_id": order, "total": total}) for order, total in rows]
         number = len(list(source.iterdir()))
-        (source / f"{number}.json").write_text("\n".join(lines))
+        file = source / f"{number}.json"
+        file.write_text("\n".join(lines))
+        os.utime(file, (number, number))  # by which Spark orders them
 
     def frame(self) -> Any:
         """The orders as a streaming DataFrame."""
@@ -79,10 +82,12 @@ def test_a_frame_that_aggregates_gives_the_rows_that_changed(orders: Orders) -> 
         ({"checkpoint": None}, UsageError, "from it the next start knows which rows"),
         ({"frame": 5}, OperationTypeError, "found 'int 5'"),
         ({"trigerr": 1}, PlanError, "Did you mean 'trigger'?"),
+        ({"orderby": "total"}, PlanError, "Did you mean 'order_by'?"),
         ({"mode": "upsrt"}, UsageError, "Did you mean 'upsert'?"),
         ({"key": "id"}, TableMismatchError, "no field fills; filled are: order_id, total"),
-        ({"columns": {"totl": "x"}}, TableMismatchError, "they have: order_id, total"),
+        ({"columns": {"totl": "x"}}, UsageError, "Did you mean 'total'?"),
         ({"database": "shop.db"}, StateURLError, "starts with a scheme"),
+        ({"database": "jdbc:mysql://h/shop"}, StateURLError, "Leave out jdbc:"),
         ({"database": "oracle://x"}, StateURLError, "mysql, postgresql, sqlite"),
     ],
 )

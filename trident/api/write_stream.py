@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from trident.api.topology import TridentTopology
 from trident.backends.rows import Rows, RowsDatabase
 from trident.backends.rows.target import Mode, OnBadRow
-from trident.errors import OperationTypeError, UsageError, described
+from trident.errors import OperationTypeError, PlanError, UsageError, described
 from trident.states.tracebacks import Briefly
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ def writeStream(
                 "the table has."
             )
             raise UsageError("writeStream: checkpoint= is missing", "", (), advice)
+        own = [*signature(writeStream).parameters][3:-1]
+        known = [*_STREAM, *[*signature(TridentTopology.start).parameters][3:-1]]
+        for option in options.keys() - {*known}:
+            raise PlanError("writeStream: there is no option", option, own + known)
     rows = Rows(
         database,
         table,

@@ -73,9 +73,10 @@ def check_output_mode(plan: SparkGroup) -> None:
         what = f"start: Spark can't make batches of {names} in the output mode"
         allowed = [each for each in modes if each != mode]
         advice = (
-            'Where a DataFrame aggregates, write newStream(…, outputMode="update") for the rows '
-            'that changed since the batch before, or "complete" for all of them in every batch; '
-            '"append" takes a watermark, and gives each row once, when it can\'t change any more.'
+            'Where a DataFrame aggregates, give newStream or writeStream outputMode="update" for '
+            'the rows that changed since the batch before, or "complete" for all of them in every '
+            'batch; "append" takes a watermark, and gives each row once, when it can\'t change any '
+            "more."
         )
         raise PlanError(what, mode, allowed, advice) from error
 

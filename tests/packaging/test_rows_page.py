@@ -1,0 +1,80 @@
+"""The first screen of docs/rows.md: one call writes what the function by hand writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.packaging.conftest import ROOT
+from trident.testing.servers.promised import Served
+
+PAGE = (ROOT / "docs" / "rows.md").read_text()
+URL = "postgresql://localhost:5432/shop"
+ORDERS = [(1, "Ann", 10.0), (2, "Bob", 20.5), (3, "Eve", None)]
+
+
+def programs(page: str) -> list[str]:
+    """The code of a page that needs a stream and a database."""
+    return re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def shop(postgres_server: Served) -> Iterator[str]:
+    """The URL of a database of the test's own."""
+    import psycopg
+
+    name = f"shop{uuid4().hex[:8]}"
+    with psycopg.connect(postgres_server.url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        yield f"{postgres_server.url.rpartition('/')[0]}/{name}"
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def found(url: str) -> list[tuple[Any, ...]]:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT * FROM orders ORDER BY order_id").fetchall()
+
+
+@pytest.mark.spark
+def test_one_call_writes_what_the_function_by_hand_writes(
+    spark: SparkSession, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    names = ("order_id", "customer", "total")
+    (tmp_path / "orders").mkdir()
+    lines = [json.dumps(dict(zip(names, order, strict=True))) for order in ORDERS]
+    (tmp_path / "orders" / "first").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    given = spark.readStream.schema("order_id long, customer string, total double")
+    program: dict[str, Any] = {"orders": given.json(f"file://{tmp_path}/orders")}
+    by_hand, instead = programs(PAGE)
+    with psycopg.connect(shop) as connection:
+        columns = "order_id bigint PRIMARY KEY, customer text, total double precision"
+        connection.execute(f"CREATE TABLE orders ({columns})")
+
+    assert URL in by_hand
+    exec(by_hand.replace(URL, shop).replace("by-hand", f"file://{tmp_path}/by-hand"), program)
+    program["query"].processAllAvailable()
+    program["query"].stop()
+    assert found(shop) == ORDERS
+    with psycopg.connect(shop) as connection:
+        connection.execute("DROP TABLE orders")
+
+    exec(instead, program)
+    with program["run"] as run:
+        run.processAllAvailable()
+    assert found(shop) == ORDERS
+
+
+def test_the_readme_shows_the_same_call() -> None:
+    assert programs((ROOT / "README.md").read_text()) == programs(PAGE)[1:]
