@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from trident.backends.rows.catalog import NAME_LENGTH
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import DuplicateKeyError, RefusedRowError, TableMismatchError
 from trident.backends.rows.state import RowsState
@@ -91,6 +92,8 @@ class Rows(StateFactory):
         self.database = database_from_url(database) if isinstance(database, str) else database
         self.target = target_of(table, key, mode, order_by, delete_where, on_bad_row)
         self.name = name or self.target.name
+        if len(self.name) > NAME_LENGTH:
+            raise UsageError(f"Rows: name= has at most {NAME_LENGTH} characters, found", self.name)
         self.hosted = self.database.hosted
         self._named = dict(columns or {})
         self._types: Mapping[str, str | None] = {}

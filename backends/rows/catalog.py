@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CATALOG = "trident_rows"
 """One row a state: its name, what it is kept by, its control record, and who wrote its batch."""
+NAME_LENGTH = 180
+"""Characters of a state's name, at most: MySQL can't index more."""
 
 
 def catalog() -> Table:
@@ -21,7 +23,8 @@ def catalog() -> Table:
     long = sql.LargeBinary().with_variant(sql.LargeBinary(2**24), "mysql", "mariadb")
     text = sql.Text().with_variant(sql.Text(2**24), "mysql", "mariadb")
     # By bytes, as other databases compare.
-    name = sql.String(180).with_variant(sql.String(180, "utf8mb4_bin"), "mysql", "mariadb")
+    binary = sql.String(NAME_LENGTH, "utf8mb4_bin")
+    name = sql.String(NAME_LENGTH).with_variant(binary, "mysql", "mariadb")
     return sql.Table(  # type: ignore[no-any-return]
         CATALOG,
         sql.MetaData(),

@@ -186,8 +186,11 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
             yield f"it has no column {column} for the field {name}; it has: {there}"
             continue
         found, kind = table.c[column], types.get(name)
-        if found.computed is not None:
+        always = found.identity is not None and found.identity.always
+        if found.computed is not None or always:
             yield f"the column {column} is computed by the database, and can't be filled"
+        elif isinstance(found.type, alchemy().types.NullType):
+            yield f"the column {column} has no type, or one that SQLAlchemy doesn't know"
         elif kind and not _takes(database, found.type, kind):
             yield f"the column {column} is {_shown(database, found.type)}, the field {name} {kind}"
     filled = {*target.columns.values()}
@@ -206,16 +209,17 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
 
 
 def _takes(database: RowsDatabase, there: TypeEngine[Any], kind: str) -> bool:
-    """Whether a column's type holds the values of a field; a value too large is a bad row."""
+    """Whether a column's type holds the values of a field; a value too large is a bad row, and none
+    is rounded silently, but a double in a column of decimals."""
     sql = alchemy()
     head = kind.partition("(")[0]
-    if isinstance(there, sql.types.NullType):
-        return head == "string"  # one that SQLAlchemy doesn't know: the database reads texts
     numbers = (sql.Integer, sql.Numeric, sql.Float)
-    if head in _INTEGERS:
-        return isinstance(there, numbers)
+    if head in _INTEGERS:  # a double holds no long above 2**53 as it is
+        return isinstance(there, numbers) and not (head == "long" and isinstance(there, sql.Float))
     if head in ("double", "float", "decimal"):
-        return isinstance(there, (sql.Numeric, sql.Float))
+        decimal, scale = _DECIMAL.fullmatch(kind), getattr(there, "scale", None)
+        rounds = decimal and scale is not None and scale < int(decimal[2])
+        return isinstance(there, (sql.Numeric, sql.Float)) and not rounds
     if head == "boolean":
         return isinstance(there, sql.Boolean) or (not database.zoned and _is_tiny(there))
     if head == "binary":

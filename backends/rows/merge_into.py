@@ -25,7 +25,7 @@ class MergeInto(Executable, ClauseElement):
         self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
     ) -> None:
         self.table = table
-        self.rows = rows.subquery("given")
+        self.rows = rows.subquery("trident_given")
         self.key = key
         self.changed = changed
 

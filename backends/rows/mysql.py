@@ -169,6 +169,7 @@ class MySQL(RowsDatabase):
         naming = connection.dialect.identifier_preparer
         names = ", ".join(map(naming.quote, rows.schema.names))
         head = f"INSERT INTO {naming.format_table(staging)} ({names}) VALUES "
+        head = head.replace("%%", "%")  # doubled for statements with parameters
         most = connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one()
         most -= len(head.encode()) + 100
         for batch in rows.to_batches(max_chunksize=_ROWS):

@@ -241,7 +241,7 @@ def _waits(old: ControlRecord, new: ControlRecord) -> bool:
 
 def _undo(held: ExitStack) -> None:
     """Close a transaction without a commit, though its connection may be gone."""
-    with suppress(_Undone), held:
+    with suppress(_Undone, StateUnavailableError), held:
         raise _Undone
 
 

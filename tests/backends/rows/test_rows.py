@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -89,6 +90,24 @@ def test_a_column_may_be_called_as_what_the_merge_computes(place: Place) -> None
     assert place.found() == [(1, 9, 7)]
 
 
+@pytest.mark.parametrize(
+    ("column", "field", "value"),
+    [("DOUBLE PRECISION", "long", 2**53 + 1), ("NUMERIC(9,1)", "decimal(9,2)", Decimal("1.01"))],
+)
+def test_a_column_that_would_round_a_field_is_refused(
+    place: Place, column: str, field: str, value: object
+) -> None:
+    place.execute(f"CREATE TABLE {{table}} (id BIGINT PRIMARY KEY, n {column})")
+    with pytest.raises(TableMismatchError, match="the column n is"):
+        write(place.rows("id"), f"id long, n {field}", (1, value))
+
+
+@pytest.mark.parametrize("name", ["given", 'a%s %% "it\'s"; --'])
+def test_a_table_may_have_any_name(place: Place, name: str) -> None:
+    rows = Rows(place.url, (name,), "k (n)s:1", columns={"id": "k (n)s:1"}, name=place.table)
+    write(rows, "id long, what string", (1, "a"), (1, "b"), batch=1)
+
+
 def test_a_column_for_a_field_that_the_rows_lack_is_an_error(place: Place) -> None:
     with pytest.raises(UsageError, match="no field of the rows with 'whta'.*Did you mean 'what'"):
         write(place.rows("id", columns={"whta": None}), "id long, what string", (1, "a"))
@@ -122,6 +141,7 @@ def test_all_that_does_not_fit_a_table_is_one_error(place: Place) -> None:
         ({"mode": "add"}, "needs key="),
         ({"mode": "append", "key": "id"}, "takes no key="),
         ({"order_by": "at"}, "belong to mode='upsert'"),
+        ({"name": "n" * 181}, "at most 180 characters"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(given: dict[str, Any], told: str) -> None:

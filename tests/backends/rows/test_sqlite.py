@@ -36,3 +36,28 @@ def test_an_index_of_some_rows_only_is_no_key(tmp_path: Path) -> None:
     stream.partitionPersist(place.rows("id"))
     with pytest.raises(TableMismatchError, match="no primary key or unique index"):
         topology.start()
+
+
+def test_two_tables_of_one_file_are_merged_together_by_whatever_name_it_is_called(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "shop.db")
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout("id long", 1, (1,)))
+    names = "shop.db?timeout=1", "link.db?timeout=2", "shop.db"
+    for number, name in enumerate(names):
+        stream.partitionPersist(Rows(f"sqlite:{tmp_path}/{name}", f"t{number}", "id"))
+    with topology.start(trigger="available", patience=0) as run:
+        run.awaitTermination()
+    for number in range(len(names)):
+        assert Place(f"sqlite:{tmp_path}/shop.db", f"t{number}").found() == [(1,)]
+
+
+def test_a_column_without_a_type_is_refused(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, what)")
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout("id long, what string", 1, (1, "a")))
+    stream.partitionPersist(place.rows("id"))
+    with pytest.raises(TableMismatchError, match="the column what has no type"):
+        topology.start()
