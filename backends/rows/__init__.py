@@ -8,7 +8,12 @@ from typing import Any
 
 from trident.backends.rows.catalog import NAME_LENGTH
 from trident.backends.rows.database import RowsDatabase, alchemy
-from trident.backends.rows.errors import DuplicateKeyError, RefusedRowError, TableMismatchError
+from trident.backends.rows.errors import (
+    DuplicateKeyError,
+    RefusedRowError,
+    TableMismatchError,
+    TooManyBadRowsError,
+)
 from trident.backends.rows.state import RowsState
 from trident.backends.rows.store import RowsStore
 from trident.backends.rows.target import Mode, OnBadRow, target_of
@@ -24,6 +29,7 @@ __all__ = [
     "RowsDatabase",
     "RowsState",
     "TableMismatchError",
+    "TooManyBadRowsError",
 ]
 
 

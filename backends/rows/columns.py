@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trident.backends.rows.catalog import reflected, staging_name
+from trident.backends.rows.catalog import long_text, reflected, staging_name
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import TableMismatchError
-from trident.backends.rows.target import DELETED, NUMBER, ORDER, PART, Target
+from trident.backends.rows.target import BAD, DELETED, NUMBER, ORDER, PART, REASON, SOURCE, Target
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Index, Table
@@ -125,7 +125,7 @@ def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
             )
     for name in sorted({each for each in columns if columns.count(each) > 1}):
         yield f"several fields fill the column {name}; columns= may say which"
-    for name in sorted({PART, NUMBER, DELETED, ORDER} & {*columns}):
+    for name in sorted({PART, NUMBER, DELETED, ORDER, SOURCE, REASON, BAD} & {*columns}):
         yield f"the column {name} has a name of the library's own; columns= may give another"
     deleting = target.delete_where and types.get(target.delete_where)
     if deleting and deleting not in ("boolean", "string"):
@@ -271,19 +271,22 @@ def _staging_columns(
     """The columns of the user's table that are filled, as they are there, and our own.
 
     A null where there must be none is refused by the staging table already, unless the row may be
-    one to delete: of that only the key counts.
+    one to delete, of which only the key counts, or one that is put aside, of which nothing does.
     """
-    sql = alchemy()
-    for name in [PART, NUMBER] if database.numbered else [PART]:
-        in_key = database.numbered
+    sql, apart = alchemy(), target.dead_letters
+    numbered = apart or database.numbered
+    for name in [PART, NUMBER] if numbered else [PART]:
         yield sql.Column(
-            name, sql.BigInteger(), primary_key=in_key, autoincrement=False, nullable=False
+            name, sql.BigInteger(), primary_key=numbered, autoincrement=False, nullable=False
         )
     for column in target.columns.values():
         found = table.c[column]
         must = column in target.key or not (found.nullable or target.delete_where)
-        yield sql.Column(column, found.type, nullable=not must, autoincrement=False)
+        nullable = apart or not must
+        yield sql.Column(column, found.type, nullable=nullable, autoincrement=False)
     if target.delete_where:
-        yield sql.Column(DELETED, sql.Boolean(), nullable=False)
+        yield sql.Column(DELETED, sql.Boolean(), nullable=apart)
     if target.order_by and target.ordering == ORDER:
         yield sql.Column(ORDER, sql_type(types[target.order_by] or "string"))
+    if apart:
+        yield from [sql.Column(name, long_text()) for name in (SOURCE, REASON, BAD)]

@@ -87,7 +87,8 @@ class RowsDatabase(ABC):
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
         """Insert rows into the staging table, in the transaction that is open.
 
-        The columns of `rows` have the names of the table's. By default by inserts of many rows.
+        The columns of `rows` have the names of the table's, which may have more. By default by
+        inserts of many rows.
         """
         connection.execute(staging.insert(), rows.to_pylist())
 
@@ -108,6 +109,10 @@ class RowsDatabase(ABC):
 
     def begin(self, connection: Connection) -> None:
         """Prepare a transaction that has just begun, of which nothing was asked yet."""
+
+    def check_deferred(self, connection: Connection) -> None:
+        """Have checked now what would be checked when the transaction is committed: by then the log
+        says that the batch is, and no row can be refused any more."""
 
     def explain(self, error: Exception) -> Exception:
         """Return what is raised for an error of the driver's: what to do, and whether it passes."""
@@ -134,8 +139,8 @@ def explained(database: RowsDatabase) -> Iterator[None]:
 
     try:
         yield
-    except DBAPIError as error:
-        raise database.explain(error.orig or error) from None
+    except (DBAPIError, database.engine.dialect.loaded_dbapi.Error) as error:
+        raise database.explain(getattr(error, "orig", None) or error) from None
 
 
 @cache

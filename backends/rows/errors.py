@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from trident.states.errors import StateError
-from trident.states.printable import shortened
+from trident.states.printable import one_line, shortened
+
+_SHOWN = 20
+"""How many columns of a row an error shows."""
 
 
 @dataclass(eq=False, repr=False)
@@ -43,30 +46,57 @@ class DuplicateKeyError(StateError):
                 "a field that tells them apart"
             )
         return (
-            f"{self.table}: two rows of one batch have the key {_shown(self.key)}, {why}; or "
+            f"{self.table}: two rows of one batch have the key {shown_row(self.key)}, {why}; or "
             "combine the rows of a key before they are written."
         )
 
 
 @dataclass(eq=False, repr=False)
 class RefusedRowError(StateError):
-    """The table refuses a row."""
+    """The table refuses a row; the run stops, and the batch is kept for the next start."""
 
     table: str
     """The table, and where it is."""
     reason: str
     """What the database says of it."""
-    row: Mapping[str, Any] = field(default_factory=dict)
-    """The row's columns and values; empty where it isn't known which row it is."""
+    column: str | None = None
+    """The column that is at fault, where the database tells it."""
+    row: str = ""
+    """The row's columns and values, shortened; empty where it isn't known which row it is."""
+    position: str = ""
+    """The batch and its attempt, and what the tuple tells of its source."""
 
     def __str__(self) -> str:
-        row = f"the row ({_shown(self.row)})" if self.row else "a row"
+        row = f"the row ({self.row})" if self.row else "a row"
+        row += f" of {self.position}" if self.position else ""
+        column = f"column {self.column}: " if self.column else ""
         return (
-            f"{self.table} refuses {row}: {self.reason.rstrip('.')}. Nothing of the batch is "
-            "visible. Repair or filter such rows before they are written, or give "
-            'on_bad_row="dead-letter".'
+            f"{self.table} refuses {row}: {column}{self.reason.rstrip('.')}. Nothing of the batch "
+            "is visible. Mend the table, repair or filter such rows before they are written, or "
+            'give on_bad_row="dead-letter"; then start again.'
         )
 
 
-def _shown(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={shortened(repr(value), 80)}" for name, value in values.items())
+@dataclass(eq=False, repr=False)
+class TooManyBadRowsError(StateError):
+    """A table refuses more rows of one batch than are put aside one by one."""
+
+    table: str
+    """The table, and where it is."""
+    most: int
+    """How many rows of a batch may be bad."""
+    reason: str
+    """What the database says of one of them."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} refuses more than {self.most:,} rows of one batch, one of them as: "
+            f"{self.reason.rstrip('.')}. Nothing of the batch is visible. So many are hardly bad "
+            "rows: look at the table and at what the stream makes, and start again."
+        )
+
+
+def shown_row(values: Mapping[str, Any]) -> str:
+    """The columns and values of a row in a line, those that are long shortened."""
+    found = [f"{name}={shortened(repr(value), 80)}" for name, value in values.items()]
+    return one_line(", ".join(found[:_SHOWN] + ["…"] * (len(found) > _SHOWN)))

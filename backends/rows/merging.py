@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import DuplicateKeyError
-from trident.backends.rows.target import DELETED, PART, Target
+from trident.backends.rows.target import DELETED, Target
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Subquery, Table
@@ -21,10 +21,9 @@ def merge(
     database: RowsDatabase,
     target: Target,
     table: Table,
-    staging: Table,
-    parts: Sequence[int],
+    rows: Subquery,
 ) -> None:
-    """Merge the rows that these parts of a batch wrote, in the transaction that is open.
+    """Merge rows of the staging table, in the transaction that is open.
 
     Raises
     ------
@@ -32,7 +31,6 @@ def merge(
         For two rows of one key, where nothing says which of them is the last.
     """
     sql = alchemy()
-    rows = sql.select(staging).where(staging.c[PART].in_(parts)).subquery()
     names = list(target.columns.values())
     others = [name for name in names if name not in target.key]
     if target.mode == "append":
@@ -43,15 +41,16 @@ def merge(
         connection.execute(database.upsert(table, target.key, added, _chosen(rows, names)))
     else:
         if target.order_by:
-            rows = _last(rows, target)
+            rows = last_of_keys(rows, target)
         # Of a row that is deleted and one that is written no database finds that they are two.
         if target.order_by or target.delete_where or not database.finds_duplicates:
-            _check_unique(connection, rows, target)
+            check_unique(connection, rows, target)
         if target.delete_where:
             _delete(connection, table, rows, target.key)
             rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
         changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
         connection.execute(database.upsert(table, target.key, changed, _chosen(rows, names)))
+    database.check_deferred(connection)
 
 
 def _replaced(there: Any, given: Any) -> Any:
@@ -83,17 +82,23 @@ def _summed(rows: Subquery, key: Sequence[str], others: Sequence[str]) -> Subque
     return sql.select(*keys, *sums).group_by(*keys).subquery()  # type: ignore[no-any-return]
 
 
-def _last(rows: Subquery, target: Target) -> Subquery:
-    """The last row of each key; several where they are equal in what orders them."""
+def ranked(rows: Subquery, target: Target) -> Subquery:
+    """Rows, and in a last column their rank in their key: 1 for the last, and for its equals."""
     sql = alchemy()
     order = rows.c[target.ordering]
     by = {"partition_by": [rows.c[name] for name in target.key]}
     place = sql.func.rank().over(order_by=[order.is_(None), order.desc()], **by)
-    placed = sql.select(rows, place.label(None)).subquery()
-    return sql.select(placed).where([*placed.c][-1] == 1).subquery()  # type: ignore[no-any-return]
+    return sql.select(rows, place.label(None)).subquery()  # type: ignore[no-any-return]
 
 
-def _check_unique(connection: Connection, rows: Subquery, target: Target) -> None:
+def last_of_keys(rows: Subquery, target: Target) -> Subquery:
+    """The last row of each key; several where they are equal in what orders them."""
+    placed = ranked(rows, target)
+    return alchemy().select(placed).where([*placed.c][-1] == 1).subquery()  # type: ignore[no-any-return]
+
+
+def check_unique(connection: Connection, rows: Subquery, target: Target) -> None:
+    """Raise DuplicateKeyError for two rows of one key."""
     sql = alchemy()
     keys = [rows.c[name] for name in target.key]
     several = sql.select(*keys).group_by(*keys).having(sql.func.count() > 1).limit(1)

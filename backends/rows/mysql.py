@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +78,9 @@ _CORRUPT = (
 # of a class that says less: a check, a trigger's SIGNAL, a value that no partition takes, JSON
 _REFUSED = (1364, 1366, 1526, 1644, 3140, 3819, 4025)
 _OTHER_ROW = 1365
+_COLUMN = re.compile(
+    r"column '(?:[^']*`)?([^'`]+)`?'(?: cannot be null| at row \d+$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,8 @@ class MySQL(RowsDatabase):
         if code in _ADVICE:
             return StateUnavailableError(str(self), str(said), _ADVICE[code])
         if code in _REFUSED or isinstance(error, driver.err.IntegrityError | driver.err.DataError):
-            return RefusedRowError(str(self), str(said))
+            column = _COLUMN.search(str(said))
+            return RefusedRowError(str(self), str(said), column and column[1])
         if code in (1051, 1054, 1146):
             return CorruptStateError(str(self), str(said), _CORRUPT)
         if isinstance(error, driver.err.InterfaceError) or 2000 <= code < 3000:
@@ -287,8 +292,8 @@ def _check_finite(
     finite = compute.is_finite(column).fill_null(True)
     if not compute.all(finite).as_py():
         at = finite.index(False).as_py()
-        reason = f"{name} is {column[at].as_py()}, a number that MySQL can't hold"
-        raise RefusedRowError(str(database), reason, batch.slice(at, 1).to_pylist()[0])
+        reason = f"MySQL can't hold the number {column[at].as_py()}"
+        raise RefusedRowError(str(database), reason, name)
 
 
 def _check_size(database: RowsDatabase, batch: pa.RecordBatch, lines: pa.Array, most: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ _OFTEN = 2**20
 
 _REFUSED = ("22", "23", "44", "P0001")
 """What the codes of errors about a row begin with; the last is what triggers raise."""
+_COPIED = re.compile(r"^COPY .*, line \d+, column ([^:]+)")
 
 _CHANGED = (
     "The table has changed since the start. Start again: the start says all that does not fit."
@@ -96,6 +98,9 @@ class PostgreSQL(RowsDatabase):
             END $$"""
         )
 
+    def check_deferred(self, connection: Connection) -> None:
+        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+
     def incarnation(self, connection: Connection) -> str:
         return str(connection.exec_driver_sql(INCARNATION).scalar_one())
 
@@ -103,9 +108,13 @@ class PostgreSQL(RowsDatabase):
         code = getattr(error, "sqlstate", None) or ""
         if code.startswith(_REFUSED):
             told = error.diag  # type: ignore[attr-defined]
-            return RefusedRowError(
-                str(self), ". ".join(filter(None, (told.message_primary, told.message_detail)))
-            )
+            copied = _COPIED.search(told.context or "")
+            column = told.column_name or (copied and copied[1])
+            detail = told.message_detail or ""
+            if detail.startswith("Failing row"):  # we say more of it
+                detail = ""
+            reason = ". ".join(filter(None, (told.message_primary, detail)))
+            return RefusedRowError(str(self), reason, column)
         found = of_driver(str(self), error)
         if isinstance(found, CorruptStateError):
             return CorruptStateError(found.what, found.found, _CHANGED)

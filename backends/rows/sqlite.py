@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable, Select, Table
 
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
+
+_COLUMN = re.compile(r"^NOT NULL constraint failed: .*\.(.+)$")
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,22 @@ class SQLite(RowsDatabase):
         columns = [_bindable(column) for column in rows.columns]
         super().load(connection, staging, rows.from_arrays(columns, names=rows.schema.names))
 
+    def check_deferred(self, connection: Connection) -> None:
+        told = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
+        if connection.exec_driver_sql(told).first() is None:
+            return
+        found = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+        if found is not None:
+            reason = f"a row of {found[0]} refers to a row of {found[2]} that isn't there"
+            raise RefusedRowError(str(self), f"FOREIGN KEY constraint failed: {reason}")
+
     def incarnation(self, connection: Connection) -> str:
         return ""
 
     def explain(self, error: Exception) -> Exception:
         if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
-            return RefusedRowError(str(self), str(error))
+            column = _COLUMN.search(str(error))
+            return RefusedRowError(str(self), str(error), column and column[1])
         if "unknown database" in str(error):
             advice = "A file of SQLite has no schemas: name the table without one."
             return StateError(f"{self}: {error}. {advice}")

@@ -55,9 +55,9 @@ class RowsState(State):
             return
         import pyarrow as pa
 
-        rows = _staged(pa.Table.from_batches(pending), self._target)
-        part = secrets.randbits(63)
-        self._store.stage(part, rows, record)
+        given, part = pa.Table.from_batches(pending), secrets.randbits(63)
+        rows, rest = _staged(given, self._target), given.drop_columns(self._target.fields)
+        self._store.stage(part, rows, rest, record)
         self.receipt = {str(part): rows.num_rows}
         self.rows_written += rows.num_rows
         self.take(record.token, self.receipt)

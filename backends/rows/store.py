@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 
-from trident.backends.rows.catalog import catalog
+from trident.backends.rows.bad_rows import Refusals, good_rows, put_aside, sources
+from trident.backends.rows.catalog import bad_rows, catalog
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy
+from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import merge
-from trident.backends.rows.target import NUMBER, PART, Target
+from trident.backends.rows.target import BAD, NUMBER, PART, REASON, SOURCE, Target
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import (
@@ -51,19 +53,29 @@ class RowsStore(IBackingMap):
 
     # Tasks.
 
-    def stage(self, part: int, rows: pa.Table, record: ControlRecord) -> None:
+    def stage(self, part: int, rows: pa.Table, rest: pa.Table, record: ControlRecord) -> None:
         """Write the rows of one task, where the control record is still the one that has begun.
 
         In one transaction: so a task that was overtaken leaves nothing. Those of a task whose
-        answer was lost stay, and are not named when the attempt is made ready.
+        answer was lost stay, and are not named when the attempt is made ready. `rest` are the
+        fields of the rows that are not stored.
         """
         import pyarrow as pa
 
-        marked = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
-        if self._database.numbered:
-            marked = marked.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+        own = self._target
+        rows = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
+        if self._database.numbered or own.dead_letters:
+            rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+        if own.dead_letters:
+            rows = rows.append_column(SOURCE, sources(rest))
+        names = [*rows.schema.names, *[REASON, BAD] * own.dead_letters]
+        if not (own.dead_letters and any(rows.column(name).null_count for name in own.key)):
+            with suppress(RefusedRowError), self._begun(record) as (connection, target):
+                self._database.load(connection, _named(target, names), rows)
+                return
         with self._begun(record) as (connection, target):
-            self._database.load(connection, _named(target, marked.schema.names), marked)
+            refusals = Refusals(connection, self._database, target, record.token)
+            refusals.load(_named(target, names), rows, rest)
 
     @contextmanager
     def _begun(self, record: ControlRecord) -> Iterator[tuple[Connection, Target]]:
@@ -119,12 +131,19 @@ class RowsStore(IBackingMap):
     def _held(self, changes: Sequence[Change]) -> ExitStack | None:
         """Replace records in a transaction that is left open, and committed when it is closed.
 
-        None where one is not as expected.
+        None where one is not as expected. Where the table refuses a row it is done anew, with a
+        look at each row that is at fault.
         """
         self._check()
+        try:
+            return self._tried(changes, careful=False)
+        except RefusedRowError:
+            return self._tried(changes, careful=True)
+
+    def _tried(self, changes: Sequence[Change], *, careful: bool) -> ExitStack | None:
         with ExitStack() as transaction:
             connection = transaction.enter_context(self._database.transaction())
-            if self._replaced(connection, changes):
+            if self._replaced(connection, changes, careful):
                 return transaction.pop_all()
             connection.rollback()
         return None
@@ -139,7 +158,7 @@ class RowsStore(IBackingMap):
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> NoReturn:
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
-    def _replaced(self, connection: Connection, changes: Sequence[Change]) -> bool:
+    def _replaced(self, connection: Connection, changes: Sequence[Change], careful: bool) -> bool:
         """Whether all records were as expected, and are replaced, in the order given."""
         sql, states = alchemy(), self._catalog
         told = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
@@ -153,9 +172,9 @@ class RowsStore(IBackingMap):
         for name in names - told.keys():
             old = _record(found[name])
             if old is not None and _waits(old, told[str(changes[0][0])]):
-                self._become(connection, found[name], old.announced())
+                self._become(connection, found[name], old.announced(), careful)
         for name, new in told.items():
-            self._become(connection, found[name], new)
+            self._become(connection, found[name], new, careful)
         return True
 
     def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:
@@ -170,12 +189,14 @@ class RowsStore(IBackingMap):
         records = {row.name: _record(row) for row in rows}
         return {name for name, old in records.items() if old is not None and _waits(old, new)}
 
-    def _become(self, connection: Connection, found: Row[Any], new: ControlRecord) -> None:
+    def _become(
+        self, connection: Connection, found: Row[Any], new: ControlRecord, careful: bool
+    ) -> None:
         """Do what the change of a record means, and change it."""
         old = _record(found)
         told: dict[str, Any] = {"control": new.encode()}
         if old is not None and _waits(replace(old, log_id=new.log_id), new):
-            self._merge(connection, found)
+            self._merge(connection, found, old.token, careful)
         if old is None or old.token != new.token:  # a begin: nothing that was left there counts
             kept = Target.decode(found.kept)
             for target in {kept.staging: kept, self._target.staging: self._target}.values():
@@ -189,7 +210,7 @@ class RowsStore(IBackingMap):
         where = self._catalog.c.name == found.name
         connection.execute(self._catalog.update().where(where).values(told))
 
-    def _merge(self, connection: Connection, found: Row[Any]) -> None:
+    def _merge(self, connection: Connection, found: Row[Any], token: Token, careful: bool) -> None:
         parts = {int(part): rows for part, rows in orjson.loads(found.parts or "{}").items()}
         if not parts:
             return
@@ -207,7 +228,14 @@ class RowsStore(IBackingMap):
         table = sql.Table(
             target.table, sql.MetaData(schema=target.schema), *map(sql.Column, columns)
         )
-        merge(connection, self._database, target, table, staging, list(parts))
+        if careful:
+            Refusals(connection, self._database, target, token).merge(table, staging, parts)
+        else:
+            rows = good_rows(staging, target, parts)
+            merge(connection, self._database, target, table, rows)
+        if target.dead_letters:
+            where = f"the table {target.name} in {self._database}"
+            put_aside(connection, where, target, staging, parts, found.name, token.txid)
         self._database.empty(connection, staging, due)
 
     def _check(self) -> None:
@@ -216,6 +244,8 @@ class RowsStore(IBackingMap):
             return
         with self._database.transaction() as connection:
             self._catalog.create(connection, checkfirst=True)
+            if self._target.dead_letters:
+                bad_rows(self._target.schema).create(connection, checkfirst=True)
         with self._database.transaction() as connection:
             found = self._row(connection)
             begun = (record := _record(found)) is not None and not record.is_unused

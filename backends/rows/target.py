@@ -15,13 +15,20 @@ OnBadRow = Literal["fail", "dead-letter"]
 
 PART = "trident_part"
 """The column of the staging table that tells which task wrote a row."""
-NUMBER = "trident_row"
-"""The column of the staging table that numbers the rows of a part, where a database needs a key."""
 DELETED = "trident_deleted"
 """The column of the staging table that tells whether a row is to be deleted."""
 ORDER = "trident_order"
 """The column of the staging table by which the last row of a key is known, if the user's table has
 none for it."""
+NUMBER = "trident_row"
+"""The column of the staging table that numbers the rows of a part, where a database needs a key or
+bad rows are put aside; for these are the columns below."""
+SOURCE = "trident_source"
+"""The column of the staging table that tells where a row is from, as far as its tuple knows."""
+REASON = "trident_reason"
+"""The column of the staging table that tells why a row is bad; null for all others."""
+BAD = "trident_bad"
+"""The column of the staging table that holds a bad row, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class Target:
         The field by which the last row of a key is known.
     delete_where : str or None
         The field that says which rows are deleted.
+    on_bad_row : str
+        What becomes of a row that the table refuses.
     """
 
     table: str
@@ -77,7 +86,19 @@ class Target:
         """The columns of the staging table that a row fills."""
         names = list(self.columns.values())
         names += [DELETED] * bool(self.delete_where)
-        return names + [ORDER] * (bool(self.order_by) and self.ordering == ORDER)
+        names += [ORDER] * (bool(self.order_by) and self.ordering == ORDER)
+        return names + [NUMBER, SOURCE, REASON, BAD] * self.dead_letters
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that are stored, or say what becomes of a row."""
+        told = filter(None, [self.order_by, self.delete_where])
+        return [*self.columns, *(name for name in told if name not in self.columns)]
+
+    @property
+    def dead_letters(self) -> bool:
+        """Whether rows that the table refuses are put aside."""
+        return self.on_bad_row == "dead-letter"
 
     def encode(self) -> str:
         """Return what the catalog keeps."""

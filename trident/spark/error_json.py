@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from trident import errors
+from trident.backends.rows import RefusedRowError, TooManyBadRowsError
 from trident.errors import TridentError
 from trident.log.errors import MetadataError
 from trident.states.values import Token
@@ -16,7 +17,9 @@ _CLASSES: dict[str, type[TridentError]] = {
     for name in errors.__all__
     if isinstance(found := getattr(errors, name), type) and issubclass(found, TridentError)
 }
-_CLASSES[MetadataError.__name__] = MetadataError  # raised where partitions are emitted
+# Raised where partitions are emitted, and where rows are written.
+for _found in (MetadataError, RefusedRowError, TooManyBadRowsError):
+    _CLASSES[_found.__name__] = _found
 _NAMES = {found: name for name, found in _CLASSES.items()}
 
 

@@ -35,11 +35,15 @@ class Place:
         with database_from_url(self.url).transaction() as connection:
             connection.exec_driver_sql(statement.format(table=self.table))
 
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement in which ``{table}`` stands for the table returns."""
+        with database_from_url(self.url).engine.connect() as connection:
+            told = connection.exec_driver_sql(statement.format(table=self.table))
+            return list(map(tuple, told))
+
     def found(self, columns: str = "*") -> list[tuple[Any, ...]]:
         """All rows of the table, in order."""
-        with database_from_url(self.url).engine.connect() as connection:
-            told = connection.exec_driver_sql(f"SELECT {columns} FROM {self.table}")
-            return sorted(map(tuple, told), key=repr)
+        return sorted(self.query(f"SELECT {columns} FROM {{table}}"), key=repr)
 
     def column(self, name: str) -> list[Any]:
         """The values of one column, in order."""

@@ -1,0 +1,320 @@
+"""Rows that the table refuses: found among the others by halves, told, and put aside."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from trident.backends.rows.catalog import bad_rows
+from trident.backends.rows.database import RowsDatabase, alchemy, explained
+from trident.backends.rows.errors import RefusedRowError, TooManyBadRowsError, shown_row
+from trident.backends.rows.merging import check_unique, last_of_keys, merge, ranked
+from trident.backends.rows.target import BAD, DELETED, NUMBER, ORDER, PART, REASON, SOURCE, Target
+from trident.states.printable import one_line, shortened
+from trident.states.values import Token
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlalchemy import Connection, Subquery, Table
+
+MOST = 1_000
+"""How many rows of a batch may be bad: each of them costs some twenty statements to find."""
+_LONGEST_REASON = 2_000
+_LONGEST_ROW = 1_000_000
+"""Characters of a row as JSON, beyond which each of its values is shortened."""
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Writes the rows of one batch of a state where some of them may be refused."""
+
+    connection: Connection
+    database: RowsDatabase
+    target: Target
+    token: Token
+
+    @property
+    def where(self) -> str:
+        """The table, as errors name it."""
+        return f"the table {self.target.name} in {self.database}"
+
+    # In a task: into the staging table.
+
+    def load(self, staging: Table, rows: pa.Table, rest: pa.Table) -> None:
+        """Load the rows of a task; `rest` are the fields of their tuples that are not stored.
+
+        Raises
+        ------
+        RefusedRowError, TooManyBadRowsError
+            For the first that is refused; or, where they are put aside, for too many.
+        """
+
+        def write(first: int, end: int) -> RefusedRowError | None:
+            given = rows.slice(first, end - first)
+            for name in self.target.key if self.target.dead_letters else ():
+                if given.column(name).null_count:
+                    return RefusedRowError("", "a row can't be without its key", name)
+            return self._refused(
+                lambda: self.database.load(self.connection, staging, given), staging.name
+            )
+
+        bad = []
+        for number, error in self._bad(rows.num_rows, write):
+            row = rows.slice(number, 1).to_pylist()[0]
+            values = self._fields(row)
+            source = sources(rest.slice(number, 1)).to_pylist()[0]
+            if not self.target.dead_letters:
+                raise self._named(error, values, source)
+            told = {PART: row[PART], NUMBER: row[NUMBER], SOURCE: source, REASON: _reason(error)}
+            bad.append({**told, BAD: row_text(values)})
+        if bad:
+            import pyarrow as pa
+
+            self.database.load(self.connection, staging, pa.Table.from_pylist(bad))
+
+    # On the driver: from there into the user's table.
+
+    def merge(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
+        """Merge the rows that these parts wrote, so many each.
+
+        Raises
+        ------
+        RefusedRowError, TooManyBadRowsError, DuplicateKeyError
+            As :meth:`load` and :func:`~trident.backends.rows.merging.merge` do.
+        """
+        write = self._merge_apart if self.target.dead_letters else self._merge_or_tell
+        write(table, staging, parts)
+
+    def _merge_or_tell(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
+        rows = good_rows(staging, self.target, parts)
+        refused = self._refused(lambda: self._merge(self.target, table, rows))
+        if refused is None:
+            return
+        numbered, pieces = self._numbered(rows), replace(self.target, order_by=None)
+        chosen = alchemy().select(numbered)
+
+        def some(first: int, end: int) -> Any:
+            return chosen.where([*numbered.c][-1].between(first, end - 1))
+
+        def write(first: int, end: int) -> RefusedRowError | None:
+            piece = some(first, end).subquery()
+            return self._refused(lambda: self._merge(pieces, table, piece))
+
+        for number, error in self._bad(sum(parts.values()), write):
+            row = self.connection.execute(some(number, number + 1)).one()._asdict()
+            raise self._named(error, self._fields(row))
+        raise self._named(refused)  # it is all of them together that are
+
+    def _numbered(self, rows: Subquery) -> Subquery:
+        """The rows that count, with their number, from 0, in a last column."""
+        sql = alchemy()
+        if self.target.order_by:
+            rows = last_of_keys(rows, self.target)
+        by = [rows.c[name] for name in self.target.key or [PART]]
+        number = sql.func.row_number().over(order_by=by) - 1
+        return sql.select(rows, number.label(None)).subquery()  # type: ignore[no-any-return]
+
+    def _merge_apart(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
+        """Merge all rows but those that are refused; of a key the last that isn't."""
+        rows = good_rows(staging, self.target, parts)
+        while self._refused(lambda: self._merge(self.target, table, rows)) is not None:
+            check_unique(
+                self.connection,
+                last_of_keys(rows, self.target) if self.target.order_by else rows,
+                self.target,
+            )
+            apart = self.connection.begin_nested()
+            bad = self._merge_in_pieces(table, staging, parts)
+            if not bad:  # together they are refused, and one after the other they are not
+                apart.commit()
+                return
+            apart.rollback()
+            for number, error in bad.items():
+                self._mark(staging, parts, number, error)
+
+    def _merge_in_pieces(
+        self, table: Table, staging: Table, parts: Mapping[int, int]
+    ) -> Mapping[int, RefusedRowError]:
+        """Merge what isn't refused; return what is, by its number among all rows."""
+        sql, pieces = alchemy(), replace(self.target, order_by=None)
+        if self.target.order_by:
+            rows = ranked(good_rows(staging, self.target, parts), self.target)
+            same = [rows.c[name] == staging.c[name] for name in (PART, NUMBER)]
+            older = sql.exists(sql.select(sql.literal(1)).where([*rows.c][-1] > 1, *same))
+            self.connection.execute(staging.delete().where(older.correlate(staging)))
+
+        def write(first: int, end: int) -> RefusedRowError | None:
+            piece = sql.select(staging).where(
+                staging.c[BAD].is_(None), _between(staging, parts, first, end)
+            )
+            return self._refused(lambda: self._merge(pieces, table, piece.subquery()))
+
+        bad = dict(self._bad(sum(parts.values()), write))
+        # One that refers to another of the batch may have come before that.
+        while again := {number: e for number in bad if (e := write(number, number + 1))}:
+            if len(again) == len(bad):
+                break
+            bad = again
+        return again
+
+    def _mark(
+        self, staging: Table, parts: Mapping[int, int], number: int, error: RefusedRowError
+    ) -> None:
+        this = _between(staging, parts, number, number + 1)
+        row = self.connection.execute(alchemy().select(staging).where(this)).one()._asdict()
+        told = {REASON: _reason(error), BAD: row_text(self._fields(row))}
+        self.connection.execute(staging.update().where(this).values(told))
+
+    def _merge(self, target: Target, table: Table, rows: Subquery) -> None:
+        merge(self.connection, self.database, target, table, rows)
+
+    # Both.
+
+    def _bad(
+        self, count: int, write: Callable[[int, int], RefusedRowError | None]
+    ) -> Iterator[tuple[int, RefusedRowError]]:
+        """Write rows by halves; return those that are refused by themselves.
+
+        `write` writes the rows from one number to another, or none and returns why.
+        """
+        pending, found = [(0, count)], 0
+        while pending:
+            first, end = pending.pop()
+            error = write(first, end) if first < end else None
+            if error is not None and end - first > 1:
+                middle = (first + end) // 2
+                pending += [(middle, end), (first, middle)]
+            elif error is not None:
+                found += 1
+                if found > MOST:
+                    raise TooManyBadRowsError(self.where, MOST, _reason(error))
+                yield first, error
+
+    def _refused(self, write: Callable[[], None], staging: str = "") -> RefusedRowError | None:
+        """Write behind a savepoint; where it is refused nothing is written, and returned why."""
+        try:
+            with explained(self.database), self.connection.begin_nested():
+                write()
+        except RefusedRowError as error:
+            reason = error.reason.replace(staging, self.target.name) if staging else error.reason
+            return replace(error, table=self.where, reason=reason)
+        return None
+
+    def _fields(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields of a row of the staging table."""
+        target = self.target
+        named = {field: row[column] for field, column in target.columns.items()}
+        if target.delete_where:
+            named[target.delete_where] = row[DELETED]
+        if target.order_by and target.ordering == ORDER:
+            named[target.order_by] = row[ORDER]
+        return named
+
+    def _named(
+        self, error: RefusedRowError, row: Mapping[str, Any] | None = None, source: str = ""
+    ) -> RefusedRowError:
+        position = f"batch {self.token.txid}, attempt {self.token.attempt}"
+        position += f", {source}" if source else ""
+        return replace(error, row=shown_row(row or {}), position=position)
+
+
+def good_rows(staging: Table, target: Target, parts: Mapping[int, int]) -> Subquery:
+    """What these parts of a batch wrote, but for what is put aside by now."""
+    rows = alchemy().select(staging).where(staging.c[PART].in_(parts))
+    if target.dead_letters:
+        rows = rows.where(staging.c[BAD].is_(None))
+    return rows.subquery()  # type: ignore[no-any-return]
+
+
+def put_aside(
+    connection: Connection,
+    where: str,
+    target: Target,
+    staging: Table,
+    parts: Mapping[int, int],
+    name: str,
+    txid: int,
+) -> None:
+    """Write what is bad of these parts into the table of bad rows, in the open transaction."""
+    sql, into = alchemy(), bad_rows(target.schema)
+    what = [staging.c[column] for column in (REASON, BAD, SOURCE)]
+    bad = staging.c[PART].in_(parts), staging.c[BAD].is_not(None)
+    rows = sql.select(sql.literal(name), sql.literal(txid), *what, sql.func.current_timestamp())
+    columns = ["state", "txid", "reason", "row_json", "source", "refused_at"]
+    done = connection.execute(
+        into.insert().from_select(columns, rows.where(*bad).order_by(PART, NUMBER))
+    )
+    if done.rowcount > MOST:
+        reason = connection.execute(sql.select(staging.c[REASON]).where(*bad).limit(1))
+        raise TooManyBadRowsError(where, MOST, str(reason.scalar()))
+
+
+def sources(rest: pa.Table) -> pa.Array:
+    """What the fields that are not stored tell of where each row is from, in plain letters.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> sources(pa.table({"topic": ["orders"], "offset": [17]})).to_pylist()
+    ['topic=orders, offset=17']
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    texts = []
+    for name, column in zip(rest.column_names, rest.columns, strict=True):
+        try:
+            text = column.cast(pa.string())
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            continue  # a list, a struct, or bytes that are no text
+        text = compute.utf8_slice_codeunits(text.combine_chunks(), 0, 200)
+        text = compute.replace_substring_regex(text, "[^ -~]", "?")
+        texts.append(compute.binary_join_element_wise(name.strip("_"), text, "="))
+    if not texts:
+        return pa.array([""] * rest.num_rows, pa.string())
+    return compute.binary_join_element_wise(*texts, ", ", null_handling="skip")
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    r"""A row as JSON, in plain letters, whatever is in it.
+
+    Examples
+    --------
+    >>> row_text({"what": "caf\u00e9", "data": b"\xff", "price": float("nan"), "n": 1})
+    '{"what": "caf\\u00e9", "data": "ff", "price": "nan", "n": 1}'
+    """
+    plain = {name: _plain(value) for name, value in row.items()}
+    text = json.dumps(plain)
+    if len(text) > _LONGEST_ROW:
+        most = _LONGEST_ROW // (8 * len(plain))
+        text = json.dumps({name: shortened(str(value), most) for name, value in plain.items()})
+    return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _reason(error: RefusedRowError) -> str:
+    text = one_line(shortened(error.reason, _LONGEST_REASON))
+    text = f"column {error.column}: {text}" if error.column else text
+    return text.encode("ascii", "backslashreplace").decode()
+
+
+def _between(staging: Table, parts: Mapping[int, int], first: int, end: int) -> Any:
+    """The rows from one number to another, counted through all parts."""
+    sql, found = alchemy(), []
+    for part, count in sorted(parts.items()):
+        least, beyond = max(first, 0), min(end, count)
+        if least < beyond:
+            number = staging.c[NUMBER]
+            found.append(sql.and_(staging.c[PART] == part, number >= least, number < beyond))
+        first, end = first - count, end - count
+    return sql.or_(*found)
