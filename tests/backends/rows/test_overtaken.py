@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from tests.backends.rows.databases import Place
 from trident.states.control import ControlRecord, prepare_all
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
 
 
@@ -31,3 +33,29 @@ def test_a_driver_that_stands_still_with_its_merge_keeps_the_next_one_waiting_no
         held.announce()
     late.control.announce(ready)
     assert place.found() == [(7,)]
+
+
+@pytest.mark.parametrize("place", ["postgres", "mariadb"], indirect=True)
+def test_a_task_that_still_writes_when_its_attempt_is_given_up_leaves_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, other = (place.rows().of({"id": "long"}).makeState() for _ in range(2))
+    given_up, record = (ControlRecord("log", Token(1, attempt)) for attempt in (0, 1))
+    late.control.create(ControlRecord("log", Token(0, 0)))
+    late.control.begin(given_up)
+    late.append(pa.RecordBatch.from_pydict({"id": [7]}))
+    database = type(late._store._database)
+    load = database.load
+
+    def load_late(*given: Any) -> None:
+        monkeypatch.setattr(database, "load", load)
+        load(*given)
+        other.control.begin(record)
+
+    monkeypatch.setattr(database, "load", load_late)
+    with pytest.raises(StaleBatchError):
+        late.commit(given_up)
+    other.append(pa.RecordBatch.from_pydict({"id": [9]}))
+    other.commit(record)
+    other.control.announce(other.control.ready(record))
+    assert place.found() == [(9,)]
