@@ -103,9 +103,7 @@ class GroupEngine(Protocol):
         The tuples are as :meth:`compute` takes them, with what became of each partition.
         """
 
-    def compute(
-        self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Computed | Postponed:
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch that can run before its states are begun.
 
         Those are all but the updates of states that the driver hosts. Where tasks update a state,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
-from trident.chaos.contender import (
-    Contender,
-    Maps,
-    TopologyFunction,
-    WhatIsKept,
-    WordSource,
-    truth_of,
-)
+from trident.chaos.contender import Contender, Maps, TopologyFunction, WordSource, truth_of
 from trident.chaos.record import Record
 from trident.chaos.servers import STORES, started
 from trident.chaos.trouble import TIMEOUT, Trouble
@@ -31,46 +23,31 @@ if TYPE_CHECKING:
     from trident.chaos.ways import Way
 
 
-class ChaosStore(ABC):
-    """What is written to. Each of the `troubles` returns what it was."""
-
-    troubles: Sequence[Trouble]
-
-    @abstractmethod
-    def record(self, seed: str, length: int) -> Record:
-        """Return what the source holds."""
-
-    @abstractmethod
-    def truth(self, make: TopologyFunction, record: Record) -> Truth:
-        """Return what the store has to hold."""
-
-    @abstractmethod
-    def kept(self, make: TopologyFunction) -> WhatIsKept:
-        """Return what the topology that is put to the test keeps in the store."""
-
-    @abstractmethod
-    def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
-        """Return what can't be exact."""
-
-
 @dataclass(frozen=True)
-class MapStore(ChaosStore):
-    """What maps are kept in; `redis` is where it is, if it is one Redis server."""
+class MapStore:
+    """Where maps are kept; `TableStore` is its like for tables.
+
+    `redis` is where it is, if it is one Redis server. Each of the `troubles` returns what it was.
+    """
 
     url: str
     redis: tuple[str, int] | None = None
     troubles: Sequence[Trouble] = ()
 
     def record(self, seed: str, length: int) -> Record:
+        """Return what the source holds."""
         return Record(seed, length)
 
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
+        """Return what the store has to hold."""
         return truth_of(make, record)
 
     def kept(self, make: TopologyFunction) -> Maps:
+        """Return what the topology that is put to the test keeps in the store."""
         return Maps(make, _factory(StateURL.parse(self.url)))
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
+        """Return what can't be exact."""
         # Of values alone: a batch that runs twice counts twice
         url = StateURL.parse(self.url)
         plain = _factory(replace(url, options={**url.options, "kind": "nontransactional"}))

@@ -38,7 +38,7 @@ from trident.chaos.contender import (
 from trident.chaos.life import Life
 from trident.chaos.record import Record
 from trident.chaos.servers import DATABASES, started
-from trident.chaos.store import ChaosStore, url_at
+from trident.chaos.store import url_at
 from trident.chaos.trouble import Trouble
 from trident.chaos.truth import Key, Reading
 from trident.chaos.ways import MOST, Way
@@ -84,7 +84,6 @@ class ChangedTables(WhatIsKept):
             f"SELECT {index}, {each} FROM {name}"
             for index, (name, each) in enumerate(zip(names, columns, strict=True))
         )
-
         made = False
 
         def read() -> Reading:
@@ -182,8 +181,8 @@ class TablesByNumber(TablesByHand):
 
 
 @dataclass(frozen=True)
-class TableStore(ChaosStore):
-    """A database."""
+class TableStore:
+    """A database, as `MapStore` is a store of maps."""
 
     url: str
     troubles: Sequence[Trouble] = ()

@@ -16,10 +16,10 @@ from typing import NoReturn
 from trident.backends.state_url import StateURL
 from trident.chaos.campaign import Campaign
 from trident.chaos.contender import Contender, TopologyFunction
-from trident.chaos.record import Record
 from trident.chaos.report import Tested, append_row
 from trident.chaos.servers import checkpoints
-from trident.chaos.store import ChaosStore, opened
+from trident.chaos.store import MapStore, opened
+from trident.chaos.tables import TableStore, opened_tables
 from trident.chaos.tally import Tally
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Forked, Way
@@ -91,18 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.seed = arguments.seed or str(random.SystemRandom().randrange(10**6))
     make: TopologyFunction = named(arguments.topology)
     way = _way(arguments)
+    seed, words = arguments.seed, arguments.words
     signal.signal(signal.SIGTERM, _interrupt)
     with (
         tempfile.TemporaryDirectory(prefix="trident-chaos-") as temporary,
         _opened(arguments, Path(temporary)) as store,
         way.served(Path(temporary)) as served,
-        way.source(arguments.source, _record(arguments, store), Path(temporary)) as source,
+        way.source(arguments.source, store.record(seed, words), Path(temporary)) as source,
         checkpoints(arguments.checkpoint, Path(temporary)) as logs,
     ):
-        record = _record(arguments, store)
+        record = store.record(seed, words)
         troubles = [*store.troubles, *served, *source.troubles, *logs.troubles]
-        folder, seed = Path(temporary), arguments.seed
-        campaign = Campaign(troubles, seed, folder, _say, way.episode, logs.url)
+        campaign = Campaign(troubles, seed, Path(temporary), _say, way.episode, logs.url)
 
         def tested(contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tested:
             found = Tested(contender, campaign.run(contender, truth, ends), record.length)
@@ -113,8 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
         name = arguments.topology if arguments.state else "rows"
         topology = way.declared(name, store.kept(make), source)
         found = tested(topology, store.truth(make, record), _until(arguments))
-        compared: dict[Contender, Tested | None]
-        compared = dict.fromkeys(store.compared(way, record, source))
+        compared: dict[Contender, Tested | None] = {}
+        compared |= dict.fromkeys(store.compared(way, record, source))
         try:
             if not found.tally.errors:
                 _say("for comparison, what can't be exact:")
@@ -146,18 +146,14 @@ def _end(
     _say(f"seed {arguments.seed}; again: {_command(arguments)}")
 
 
-def _opened(arguments: argparse.Namespace, folder: Path) -> AbstractContextManager[ChaosStore]:
+def _opened(
+    arguments: argparse.Namespace, folder: Path
+) -> AbstractContextManager[MapStore | TableStore]:
     if arguments.state:
         return opened(arguments.state, folder)
     if arguments.topology != _DEFAULT:
         raise UsageError("--rows has a topology of its own; --state takes", arguments.topology)
-    from trident.chaos.tables import opened_tables
-
     return opened_tables(arguments.rows, folder)
-
-
-def _record(arguments: argparse.Namespace, store: ChaosStore) -> Record:
-    return store.record(arguments.seed, arguments.words)
 
 
 def _shown(name: str, value: object) -> str:

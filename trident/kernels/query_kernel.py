@@ -62,9 +62,7 @@ class QueryKernel:
 
         return answers
 
-    def emit(
-        self, block: Block, given: Sequence[Any], results: Sequence[Any], task: Task
-    ) -> Block:
+    def emit(self, block: Block, given: Sequence[Any], results: Sequence[Any], task: Task) -> Block:
         """What a block becomes with the results of its tuples."""
         function = self.operation
         if column_forms.emits_results(function) and len(self.outputs) == 1:

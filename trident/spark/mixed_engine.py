@@ -106,9 +106,7 @@ class MixedGroupEngine:
         """Emit partitions where they are always emitted with a session: on executors."""
         return self._spark.read(emission)
 
-    def compute(
-        self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Computed | Postponed:
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
         tuples = sum(each.length for each in emitted.values())
         locally = self._expected.local_is_faster(tuples)
