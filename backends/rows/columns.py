@@ -82,6 +82,8 @@ def checked_staging(
     place = f"{target.name} in {database}"
     problems = list(_wrong_fields(target, types))
     table = None if problems else reflected(connection, target)
+    if table is not None:
+        database.refine(connection, table)
     if not problems and table is None:
         problems = list(_not_made(target, types, begun))
         if not problems:

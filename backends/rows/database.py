@@ -103,6 +103,9 @@ class RowsDatabase(ABC):
         """
         return {}
 
+    def refine(self, connection: Connection, table: Table) -> None:
+        """Tell the user's table what SQLAlchemy doesn't see of how its columns are compared."""
+
     def misfits(self, table: Table) -> Iterator[str]:
         """Yield why rows can't be written to the user's table, whatever they are."""
         return iter(())

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trident.backends.rows.database import RowsDatabase
+from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Connection, Executable, Select, Table
 
+_CHANGED = "Was a table changed, or dropped? Start again: the start says all that does not fit."
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
 _COLUMN = re.compile(r"^NOT NULL constraint failed: .*\.(.+)$")
@@ -92,6 +93,16 @@ class SQLite(RowsDatabase):
             reason = f"a row of {found[0]} refers to a row of {found[2]} that isn't there"
             raise RefusedRowError(str(self), f"FOREIGN KEY constraint failed: {reason}")
 
+    def refine(self, connection: Connection, table: Table) -> None:
+        found = connection.exec_driver_sql(
+            "SELECT c.name, c.coll FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS c "
+            """WHERE i."unique" AND c.key AND c.coll <> 'BINARY'""",
+            (table.name,),
+        )
+        for name, collation in found:
+            if name in table.c:
+                table.c[name].type = alchemy().Text(collation=collation)
+
     def incarnation(self, connection: Connection) -> str:
         return ""
 
@@ -103,7 +114,11 @@ class SQLite(RowsDatabase):
             advice = "A file of SQLite has no schemas: name the table without one."
             return StateError(f"{self}: {error}. {advice}")
         if isinstance(error, sqlite3.OperationalError):
-            return StateUnavailableError(str(self), str(error), "Does another process hold it?")
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                return StateUnavailableError(str(self), str(error), "Does another process hold it?")
+            if "overflow" in str(error):
+                return RefusedRowError(str(self), str(error))
+            return StateError(f"{self}: {error}. {_CHANGED}")
         return error
 
 

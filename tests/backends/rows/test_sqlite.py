@@ -8,8 +8,11 @@ import pytest
 
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
-from trident.backends.rows import Rows, TableMismatchError
+from trident.backends.rows import DuplicateKeyError, RefusedRowError, Rows, TableMismatchError
+from trident.batch.watchpoints import watching
 from trident.errors import TridentError
+from trident.states.errors import StateError
+from trident.states.values import Token
 
 
 def test_a_schema_is_refused_as_a_file_has_none(tmp_path: Path) -> None:
@@ -61,3 +64,41 @@ def test_a_column_without_a_type_is_refused(tmp_path: Path) -> None:
     stream.partitionPersist(place.rows("id"))
     with pytest.raises(TableMismatchError, match="the column what has no type"):
         topology.start()
+
+
+def written(rows: Rows, fields: str, *given: tuple[object, ...]) -> None:
+    """Write rows, all in one batch."""
+    topology = TridentTopology()
+    spout = FixedBatchSpout(fields, len(given), *given)
+    topology.newStream("rows", spout).partitionPersist(rows)
+    with topology.start(trigger="available", patience=0) as run:
+        run.awaitTermination()
+
+
+def test_the_last_row_of_a_key_is_found_as_the_table_compares_keys(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    place.execute("CREATE TABLE {table} (id TEXT COLLATE NOCASE PRIMARY KEY, what TEXT)")
+    with pytest.raises(DuplicateKeyError, match="id='[aA]'"):
+        written(place.rows("id", name="a"), "id string, what string", ("A", "new"), ("a", "old"))
+    rows = place.rows("id", name="b", order_by="at", columns={"at": None}, delete_where="gone")
+    fields = "id string, what string, at long, gone boolean"
+    kept = ("A", "new", 9, False), ("a", "old", 1, False)
+    written(rows, fields, *kept, ("b", "", 1, False), ("B", "", 2, True))
+    assert place.found() == [("A", "new")]
+
+
+def test_a_sum_that_is_too_large_is_a_bad_row_and_not_waited_for(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    with pytest.raises(RefusedRowError, match="integer overflow"):
+        written(place.rows("id", mode="add"), "id long, n long", (1, 2**63 - 1), (1, 1))
+
+
+def test_a_table_that_was_changed_is_not_waited_for(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+
+    def change(point: str, token: Token) -> None:
+        if point == "before ready":
+            place.execute("ALTER TABLE {table} RENAME COLUMN n TO m")
+
+    with watching(change), pytest.raises(StateError, match=r"n. Was a table changed"):
+        written(place.rows("id"), "id long, n long", (1, 1))
