@@ -15,7 +15,7 @@ from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
-from trident.states.errors import CorruptStateError
+from trident.states.errors import CorruptStateError, StateUnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,12 @@ _OFTEN = 2**20
 _REFUSED = ("22", "23", "44", "P0001")
 """What the codes of errors about a row begin with; the last is what triggers raise."""
 _COPIED = re.compile(r"^COPY .*, line \d+, column ([^:]+)")
+
+_FORBIDDEN = "42501"
+_RIGHTS = (
+    "Grant this user SELECT, INSERT, UPDATE and DELETE on the table, and USAGE and CREATE on its "
+    "schema and on that of trident_rows, public if no search_path says another."
+)
 
 _CHANGED = (
     "The table has changed since the start. Start again: the start says all that does not fit."
@@ -116,6 +122,8 @@ class PostgreSQL(RowsDatabase):
             reason = ". ".join(filter(None, (told.message_primary, detail)))
             return RefusedRowError(str(self), reason, column)
         found = of_driver(str(self), error)
+        if code == _FORBIDDEN and isinstance(found, StateUnavailableError):
+            return StateUnavailableError(found.place, found.problem, _RIGHTS)
         if isinstance(found, CorruptStateError):
             return CorruptStateError(found.what, found.found, _CHANGED)
         return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows.copying import copy
+from trident.states.errors import StateUnavailableError
 from trident.testing.servers.promised import Served
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | st.text(
@@ -85,3 +88,18 @@ def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row in which NaN is equal to itself, and 0.0 not to -0.0; of JSON whether it is there."""
     told = {**dict(zip(COLUMNS, row, strict=True)), "json": row[[*COLUMNS].index("json")] is None}
     return tuple(repr(value) if isinstance(value, float) else value for value in told.values())
+
+
+def test_a_user_without_the_rights_is_told_which_to_have(postgres_server: Served) -> None:
+    user, shop = f"u{uuid4().hex[:8]}", f"s{uuid4().hex[:8]}"
+    host = postgres_server.url.partition("@")[2]
+    topology = TridentTopology()
+    rows = Rows(f"postgresql://{user}@{host}", (shop, "orders"), "id")
+    topology.newStream("rows", FixedBatchSpout("id long", 1, [1])).partitionPersist(rows)
+    with psycopg.connect(postgres_server.url, autocommit=True) as server:
+        server.execute(f"CREATE ROLE {user} LOGIN; CREATE SCHEMA {shop}")
+        try:
+            with pytest.raises(StateUnavailableError, match="USAGE and CREATE on its schema"):
+                topology.start()
+        finally:
+            server.execute(f"DROP SCHEMA {shop}; DROP OWNED BY {user}; DROP ROLE {user}")
