@@ -9,6 +9,8 @@ import pytest
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, GeneratorSpout, Rows, TridentTopology
 from trident.batch.watchpoints import POINTS, watching
+from trident.errors import StaleBatchError
+from trident.log.errors import LogConflictError, TakenOverError
 from trident.states.values import Token
 
 BATCHES, SIZE = 3, 4
@@ -124,3 +126,24 @@ def test_rows_that_were_lost_before_the_commit_are_written_again(
     with watching(lose):
         run(place, tmp_path / "log", salt=1)
     assert place.column("n") == list(range(BATCHES * SIZE))
+
+
+@pytest.mark.parametrize("point", [*POINTS[: POINTS.index("after ready")], "after announce"])
+def test_a_driver_that_is_overtaken_anywhere_adds_nothing(
+    place: Place, tmp_path: Path, point: str
+) -> None:
+    seen: list[list[tuple[int, int]]] = []
+
+    def overtake(reached: str, token: Token) -> None:
+        if reached == point and token.txid == 2 and not seen:
+            seen.append([])
+            (tmp_path / "log" / ".lock").unlink()  # as if this driver's machine were out of reach
+            run(place, tmp_path / "log", salt=2)
+            seen[0] += place.found("n, run")
+
+    overtaken = (StaleBatchError, TakenOverError, LogConflictError)
+    with watching(overtake), pytest.raises(overtaken):
+        run(place, tmp_path / "log", salt=1)
+    assert seen == [place.found("n, run")]
+    assert place.column("n") == place.beside("sum").column("n") == list(range(BATCHES * SIZE))
+    assert place.beside("sum").found() == place.found("n, run")
