@@ -272,7 +272,7 @@ def sources(rest: pa.Table) -> pa.Array:
             continue  # a list, a struct, or bytes that are no text
         text = compute.utf8_slice_codeunits(text.combine_chunks(), 0, 200)
         text = compute.replace_substring_regex(text, "[^ -~]", "?")
-        texts.append(compute.binary_join_element_wise(name.strip("_"), text, "="))
+        texts.append(compute.binary_join_element_wise(name.removeprefix("__trident_"), text, "="))
     if not texts:
         return pa.array([""] * rest.num_rows, pa.string())
     return compute.binary_join_element_wise(*texts, ", ", null_handling="skip")

@@ -92,7 +92,7 @@ from trident.plan.nodes import (
     StaticStateNode,
     StaticStreamNode,
 )
-from trident.plan.origins import watches_origins
+from trident.plan.origins import takes_origins
 from trident.plan.plan import BatchGroup, Part
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
@@ -533,7 +533,7 @@ class _Compiler:
             for output in kept or ():
                 self._check_type(node, output)
         reads = node.parent.fields.select(node.inputs)
-        if watches_origins(node):
+        if takes_origins(node):
             reads = reads + Fields.typed([(ORIGIN, "string")])
         update = Update(
             ids=(node.id,),

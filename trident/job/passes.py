@@ -18,7 +18,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
-from trident.plan.origins import knows_origin, watches_origins
+from trident.plan.origins import knows_origin, takes_origins
 from trident.plan.places import calls_of
 from trident.plan.plan import ancestors
 from trident.tuples.fields import Fields
@@ -40,7 +40,7 @@ def needed_fields(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[
     for node in reversed(nodes):
         for position, parent in enumerate(node.parents):
             needed[parent].update(node.takes(position, needed[node]))
-            if watches_origins(node) or (node in origins and node.facts.hands_on):
+            if takes_origins(node) or (node in origins and node.facts.hands_on):
                 origins |= {parent} if knows_origin(parent) else set()
     return {
         node: node.fields.select(sorted(names, key=node.fields.index))

@@ -28,6 +28,8 @@ from trident.tuples.fields import Fields
 from trident.windows.window_contents import named
 from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
 
+_ORIGIN = Fields.typed([(ORIGIN, "string")])
+
 
 @dataclass(frozen=True)
 class UpdateKernel:
@@ -87,7 +89,8 @@ class UpdateKernel:
     def _append_rows(self, state: RowsState, block: Block) -> Block:
         from trident.kernels.arrow_kernel import record_batch  # who writes rows has pyarrow
 
-        state.append(record_batch(block, self.inputs))
+        told = ORIGIN in block.names
+        state.append(record_batch(block, self.inputs + _ORIGIN if told else self.inputs))
         return NOTHING
 
     def _update_tuples(self, state: State, block: Block) -> Block:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trident.operations.origins import MADE
+from trident.operations.row_writer import RowWriter
 from trident.plan.nodes import Node, SourceNode, StateUpdateNode
 from trident.spouts.classic import has_partitions
 from trident.windows.window_updater import WindowUpdater
@@ -24,9 +25,16 @@ def watched_streams(node: Node) -> tuple[str, ...]:
 
 
 def watches_origins(node: Node) -> bool:
-    """Whether a step takes the origin of its tuples."""
+    """Whether a step waits for the partitions from which its tuples come."""
     updater = node.updater if isinstance(node, StateUpdateNode) else None
     return isinstance(updater, WindowUpdater) and bool(updater.streams)
+
+
+def takes_origins(node: Node) -> bool:
+    """Whether a step reads the origin of its tuples: to wait for it, or to tell it of a bad row."""
+    updater = node.updater if isinstance(node, StateUpdateNode) else None
+    tells = isinstance(updater, RowWriter) and updater.target.dead_letters
+    return tells or watches_origins(node)
 
 
 def _is_partitioned(node: Node) -> bool:
