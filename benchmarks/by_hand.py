@@ -154,9 +154,7 @@ class CountsInPostgres:
         import psycopg
 
         with psycopg.connect(self._url) as connection:
-            connection.execute(
-                f"CREATE TEMPORARY TABLE given (LIKE {self._table}) ON COMMIT DROP"
-            )
+            connection.execute(f"CREATE TEMPORARY TABLE given (LIKE {self._table}) ON COMMIT DROP")
             with connection.cursor().copy("COPY given FROM STDIN") as copy:
                 for batch in batches:
                     rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -6,13 +6,13 @@ Spark writes to PostgreSQL by itself with a JDBC driver, which Maven brings.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.by_hand import CountsInPostgres
+from benchmarks.jdbc import jdbc_driver, jdbc_options
 from benchmarks.report import Figure, alternated, throughput
 from benchmarks.topologies import word_count
 from benchmarks.words import WORDS, write_text
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _BATCHES = 4
-_JDBC = "org.postgresql:postgresql:42.7.4"
 _SPLIT = "explode(split(value, ' '))"
 
 
 def figures(folder: Path) -> Iterator[Figure]:
     """Measure whole runs over 4 M words, in batches of a million."""
     text = write_text(folder / "text", files=_BATCHES)
-    spark = local_session(**{"spark.jars": str(_jdbc_driver(folder / "jars"))})
+    spark = local_session(**{"spark.jars": str(jdbc_driver(folder / "jars"))})
     with PostgresServer(folder / "postgres") as server:
         bench = _Bench(spark, folder, server.url)
         ours, hand, jdbc = alternated(
@@ -46,13 +45,6 @@ def figures(folder: Path) -> Iterator[Figure]:
     yield throughput("Spark: four batches, PostgreSQL; by hand", WORDS, ours, hand, target=0.9)
     name = "Spark: four batches, PostgreSQL; JDBC and a merge"
     yield throughput(name, WORDS, ours, jdbc, target=0.9)
-
-
-def _jdbc_driver(folder: Path) -> Path:
-    copy = ["dependency:copy", f"-Dartifact={_JDBC}", f"-DoutputDirectory={folder}"]
-    subprocess.run(["mvn", "--batch-mode", "--quiet", *copy], check=True)
-    [jar] = folder.glob("*.jar")
-    return jar
 
 
 class _Bench:
@@ -80,15 +72,7 @@ class _Bench:
 
         place, name = self._place()
         CountsInPostgres(self._url, name).create()
-        user, _, host = self._url.removeprefix("postgresql://").rpartition("@")
-        options = {
-            "url": f"jdbc:postgresql://{host}?reWriteBatchedInserts=true",
-            "user": user,
-            "driver": "org.postgresql.Driver",
-            "dbtable": f"{name}_given",
-            "batchsize": "10000",
-            "truncate": "true",
-        }
+        options = jdbc_options(self._url, f"{name}_given")
 
         def merge(frame: DataFrame, batch: int) -> None:
             counts = frame.selectExpr(f"{_SPLIT} AS word").groupBy("word").count()
