@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trident.errors import EmittedValueError
 from trident.tuples.value_types import can_be_key, conformed, fits, value_sort
@@ -143,3 +146,13 @@ def test_the_error_for_a_moment_speaks_of_the_time_zone(
 ) -> None:
     with pytest.raises(EmittedValueError, match=advice):
         conformed("f", "at", kind, [wrong])
+
+
+@given(st.lists(st.none() | st.decimals(places=1) | st.decimals(-150, 150, places=1)))
+def test_decimals_that_have_their_digits_are_left_as_they_are(values: list[Decimal | None]) -> None:
+    kept = [value for value in values if fits("decimal(3,1)", value)]
+    right = conformed("f", "x", "decimal(3,1)", kept)
+    assert list(map(repr, right)) == [repr(None if v is None else v or abs(v)) for v in kept]
+    assert all(v is None or abs(v) < 100 for v in kept)
+    plain = [v for v in kept if v is None or v or not v.is_signed()]
+    assert conformed("f", "x", "decimal(3,1)", plain) is plain

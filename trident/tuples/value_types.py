@@ -218,7 +218,7 @@ def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
     if head == "struct":
         return _structs(kinds, names, values)
     found = set(map(type, values))
-    if found <= {wanted, NoneType} and _has_form(head, values, found):
+    if found <= {wanted, NoneType} and _has_form(kind, head, values, found):
         return values
     made = []
     for value in values:
@@ -229,10 +229,12 @@ def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
     return made
 
 
-def _has_form(head: str, values: Sequence[Any], found: Set[type]) -> bool:
+def _has_form(kind: str, head: str, values: Sequence[Any], found: Set[type]) -> bool:
     """Whether values of the right types are in the one form of their type."""
     if head in LIMITS:
         return _in_range(head, values, found)
+    if head == "decimal":
+        return _have_digits(kind, [value for value in values if value is not None])
     if head == "timestamp":
         return {id(UTC)}.issuperset(map(id, map(_ZONE, filter(None, values))))
     if head == "timestamp_ntz":
@@ -364,6 +366,16 @@ def _decimal(kind: str, value: Any) -> Decimal | None:
     if len(right.as_tuple().digits) > precision:
         return None
     return right or right.copy_abs()  # zero has no sign
+
+
+def _have_digits(kind: str, values: Sequence[Decimal]) -> bool:
+    """Whether decimals have the declared digits after the point, and no more before it."""
+    precision, unit = _digits(kind)
+    if not all(map(unit.same_quantum, values)):
+        return False
+    limit = unit.scaleb(precision)
+    signed = any(value.is_signed() for value in values if not value)  # zero has no sign
+    return not values or (-limit < min(values) and max(values) < limit and not signed)
 
 
 @cache
