@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.rows.test_rows import write
 from trident import FixedBatchSpout, Rows, TridentTopology
+from trident.backends.rows import RefusedRowError
 from trident.backends.rows.copying import copy
 from trident.states.errors import StateUnavailableError
 from trident.testing.servers.promised import Served
@@ -103,3 +105,88 @@ def test_a_user_without_the_rights_is_told_which_to_have(postgres_server: Served
                 topology.start()
         finally:
             server.execute(f"DROP SCHEMA {shop}; DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+@pytest.fixture
+def sql(postgres_server: Served) -> Iterator[psycopg.Connection[Any]]:
+    """A user, whose tables are in a schema of the test's own."""
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute('DROP SCHEMA IF EXISTS "Der Laden %" CASCADE')
+        connection.execute('CREATE SCHEMA "Der Laden %"')
+        connection.execute('SET search_path = "Der Laden %"')
+        yield connection
+
+
+def test_all_that_the_users_table_has_beside_goes_on_working(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute("CREATE TYPE mood AS ENUM ('well', 'so-so')")
+    sql.execute("CREATE TABLE customers (id integer PRIMARY KEY)")
+    sql.execute("INSERT INTO customers VALUES (7)")
+    sql.execute(
+        """
+        CREATE TABLE "Bestellungen ""é%" (
+            number serial, always integer GENERATED ALWAYS AS IDENTITY, "Key" varchar(9),
+            customer integer REFERENCES customers, "n'" numeric(9, 2),
+            twice numeric GENERATED ALWAYS AS ("n'" * 2) STORED, made date DEFAULT '2026-01-02',
+            mood mood, tags jsonb, UNIQUE ("Key", customer)
+        )"""
+    )
+    sql.execute('CREATE UNIQUE INDEX ON "Bestellungen ""é%" (lower("Key"))')
+    sql.execute("CREATE TABLE seen (what text)")
+    sql.execute(
+        """
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO "Der Laden %".seen VALUES (TG_OP || ' ' || NEW."Key"); RETURN NEW;
+        END $$"""
+    )
+    sql.execute(
+        'CREATE TRIGGER note AFTER INSERT OR UPDATE ON "Bestellungen ""é%" '
+        "FOR EACH ROW EXECUTE FUNCTION note()"
+    )
+    place, key = ("Der Laden %", 'Bestellungen "é%'), ("Key", "customer")
+    columns = {"key": "Key", "n": "n'"}
+    rows = Rows(postgres_server.url, place, key, columns=columns)
+    fields = "key string, customer int, n decimal(9,2), mood string, tags string"
+    first = [("A", 7, Decimal("1.50"), "well", "[1]"), ("B", 7, None, None, None)]
+    write(rows, fields, *first, ("B", 7, Decimal("2.00"), "so-so", None), batch=2)
+    found = sql.execute('SELECT * FROM "Bestellungen ""é%" ORDER BY 1').fetchall()
+    day = date(2026, 1, 2)
+    assert found == [
+        (1, 1, "A", 7, Decimal("1.50"), Decimal("3.00"), day, "well", [1]),
+        (2, 2, "B", 7, Decimal("2.00"), Decimal("4.00"), day, "so-so", None),
+    ]
+    assert sql.execute("SELECT what FROM seen").fetchall() == [
+        ("INSERT A",),
+        ("INSERT B",),
+        ("UPDATE B",),
+    ]
+    for n, (refused, customer, mood, why) in enumerate(
+        [
+            ("a", 7, "well", "lower"),
+            ("C", 8, "well", "foreign key"),
+            ("D", 7, "bad", "mood"),
+            ("\0", 7, "well", "0x00"),
+        ]
+    ):
+        rows = Rows(postgres_server.url, place, key, columns=columns, name=f"other{n}")
+        with pytest.raises(RefusedRowError, match=why):
+            write(rows, fields, (refused, customer, None, mood, None))
+
+
+def test_rows_go_into_the_partitions_of_a_table(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute(
+        "CREATE TABLE days (day date, n integer, PRIMARY KEY (day)) PARTITION BY RANGE (day)"
+    )
+    for year in (2025, 2026):
+        sql.execute(
+            f"CREATE TABLE days{year} PARTITION OF days "
+            f"FOR VALUES FROM ('{year}-01-01') TO ('{year + 1}-01-01')"
+        )
+    rows = Rows(postgres_server.url, ("Der Laden %", "days"), "day")
+    days = [(date(2025, 5, 5), 1), (date(2026, 5, 5), 1), (date(2026, 5, 5), 2)]
+    write(rows, "day date, n int", *days, batch=2)
+    assert sql.execute("SELECT * FROM days2026").fetchall() == [(date(2026, 5, 5), 2)]
+    assert sql.execute("SELECT n FROM days2025").fetchall() == [(1,)]
