@@ -121,11 +121,9 @@ class Refusals:
         """Merge all rows but those that are refused; of a key the last that isn't."""
         rows = good_rows(staging, self.target, parts)
         while self._refused(lambda: self._merge(self.target, table, rows)) is not None:
-            check_unique(
-                self.connection,
-                last_of_keys(rows, self.target) if self.target.order_by else rows,
-                self.target,
-            )
+            if self.target.mode == "upsert":
+                last = last_of_keys(rows, self.target) if self.target.order_by else rows
+                check_unique(self.connection, last, self.target)
             apart = self.connection.begin_nested()
             bad = self._merge_in_pieces(table, staging, parts)
             if not bad:  # together they are refused, and one after the other they are not

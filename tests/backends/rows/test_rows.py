@@ -108,6 +108,19 @@ def test_a_table_may_have_any_name(place: Place, name: str) -> None:
     write(rows, "id long, what string", (1, "a"), (1, "b"), batch=1)
 
 
+@pytest.mark.parametrize(
+    ("key", "mode", "told"), [(None, "append", [(1, 3), (1, 5)]), ("id", "add", [(1, 8)])]
+)
+def test_several_rows_of_a_key_stay_beside_one_that_is_put_aside(
+    place: Place, key: str | None, mode: str, told: list[tuple[int, int]]
+) -> None:
+    unique = "PRIMARY KEY" if key else ""
+    place.execute(f"CREATE TABLE {{table}} (id BIGINT {unique}, n BIGINT, CHECK (n < 10))")
+    rows = place.rows(key, mode=mode, on_bad_row="dead-letter")
+    write(rows, "id long, n long", (1, 5), (1, 3), (2, 50))
+    assert place.found() == told
+
+
 def test_a_column_for_a_field_that_the_rows_lack_is_an_error(place: Place) -> None:
     with pytest.raises(UsageError, match="no field of the rows with 'whta'.*Did you mean 'what'"):
         write(place.rows("id", columns={"whta": None}), "id long, what string", (1, "a"))
