@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from trident.states.errors import MissingDriverError
+from trident.states.finding import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,6 +117,12 @@ class RowsDatabase(ABC):
     def check_deferred(self, connection: Connection) -> None:
         """Have checked now what would be checked when the transaction is committed: by then the log
         says that the batch is, and no row can be refused any more."""
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield what is found when somebody looks at it; nothing is made or changed."""
+        with self.transaction() as connection:
+            version = ".".join(map(str, connection.dialect.server_version_info or ()))
+            yield Finding("ok", f"{self} answers (version {version})")
 
     def explain(self, error: Exception) -> Exception:
         """Return what is raised for an error of the driver's: what to do, and whether it passes."""

@@ -21,6 +21,7 @@ from trident.states.errors import (
     StateUnavailableError,
     StateURLError,
 )
+from trident.states.finding import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,6 +224,24 @@ class MySQL(RowsDatabase):
             f"FROM {schema}.global_status WHERE VARIABLE_NAME = 'Uptime'"
         )
         return str(found.scalar_one())
+
+    def examine(self) -> Iterator[Finding]:
+        yield from super().examine()
+        with self.transaction() as connection:
+            asked = "SELECT @@read_only, @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog"
+            read_only, flush, logs, sync = connection.exec_driver_sql(asked).one()
+        if int(read_only):
+            yield Finding("problem", f"{self} is read-only, as a replica is", "Give the primary.")
+        settings = {
+            "innodb_flush_log_at_trx_commit": flush,
+            **({"sync_binlog": sync} if logs else {}),
+        }
+        for name, value in settings.items():
+            loss = "a crash of its machine loses what it has acknowledged last"
+            if value == 1:
+                yield Finding("ok", f"{self} has {name} 1")
+            else:
+                yield Finding("warning", f"{self} has {name} {value}: {loss}", f"Set {name} = 1.")
 
     def explain(self, error: Exception) -> Exception:
         driver = _driver()

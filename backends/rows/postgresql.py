@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.postgres.connections import OPTIONS, Database, address
 from trident.backends.postgres.driver import definition
 from trident.backends.postgres.errors import of_driver
+from trident.backends.postgres.examination import examined
 from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
 from trident.states.errors import CorruptStateError, StateUnavailableError
+from trident.states.finding import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +111,9 @@ class PostgreSQL(RowsDatabase):
 
     def incarnation(self, connection: Connection) -> str:
         return str(connection.exec_driver_sql(INCARNATION).scalar_one())
+
+    def examine(self) -> Iterator[Finding]:
+        return examined(self.server)
 
     def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlstate", None) or ""

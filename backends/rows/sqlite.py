@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
+from trident.backends.sqlite import SQLiteStore
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateUnavailableError
+from trident.states.finding import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,6 +107,9 @@ class SQLite(RowsDatabase):
 
     def incarnation(self, connection: Connection) -> str:
         return ""
+
+    def examine(self) -> Iterator[Finding]:
+        return SQLiteStore(self.path).examine()
 
     def explain(self, error: Exception) -> Exception:
         if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):

@@ -13,14 +13,19 @@ from trident.states.tracebacks import Briefly
 GROUP = "trident.rows"
 """The group of entry points under which other packages register databases."""
 
-_BUILT_IN: Mapping[str, BuiltIn] = {
+BUILT_IN: Mapping[str, BuiltIn] = {
     "postgresql": BuiltIn("trident.backends.rows.postgresql:from_url", "rows,postgres"),
     "sqlite": BuiltIn("trident.backends.rows.sqlite:from_url", "rows"),
     **dict.fromkeys(
         ("mysql", "mariadb"), BuiltIn("trident.backends.rows.mysql:from_url", "rows,mysql")
     ),
 }
-_SCHEMES = Schemes("database", GROUP, _BUILT_IN)
+_SCHEMES = Schemes("database", GROUP, BUILT_IN)
+
+
+def schemes() -> list[str]:
+    """Return the schemes that the URL of a database may have, those of other packages too."""
+    return _SCHEMES.names
 
 
 def database_from_url(url: str) -> RowsDatabase:

@@ -156,6 +156,7 @@ def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixtu
     import tomllib
 
     from trident.backends import checkpoints, urls
+    from trident.backends.rows import urls as databases
 
     project: Any = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert main(["backends", "--json"]) == 0
@@ -163,7 +164,7 @@ def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixtu
     named = {row["name"] for row in rows}
     assert named >= {"memory", "sqlite", *project["optional-dependencies"]} - {"all"}
     listed = {scheme for row in rows for scheme in row["schemes"]}
-    assert listed >= {*urls.BUILT_IN, *checkpoints.BUILT_IN}
+    assert listed >= {*urls.BUILT_IN, *checkpoints.BUILT_IN, *databases.BUILT_IN}
     assert all(row["offers"] for row in rows)
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from trident.backends import checkpoints, urls
+from trident.backends.rows import urls as databases
 from trident.backends.schemes import BuiltIn
 from trident.cli.installed import extras
 
@@ -20,6 +21,11 @@ _FURTHER = {
     "opentelemetry": ["spans of batches and queries"],
 }
 """What the extras offer that bring no store."""
+_KINDS = (
+    ("states", urls.GROUP, urls.BUILT_IN),
+    ("checkpoints", checkpoints.GROUP, checkpoints.BUILT_IN),
+    ("tables of rows", databases.GROUP, databases.BUILT_IN),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,20 +52,20 @@ def _built_in() -> Iterator[Mapping[str, Any]]:
     for name in ("memory", "sqlite"):
         yield _row(name, ["states"], [name], "always there")
     for extra in extras():
-        states, logs = (_of(extra.name, each) for each in (urls.BUILT_IN, checkpoints.BUILT_IN))
-        offers = [*(["states"] if states else []), *(["checkpoints"] if logs else [])]
-        offers += _FURTHER.get(extra.name, [])
+        found = {what: _of(extra.name, built_in) for what, _, built_in in _KINDS}
+        offers = [what for what in found if found[what]] + _FURTHER.get(extra.name, [])
         installed = str(extra) if extra.installed else ""
-        yield _row(extra.name, offers, sorted({*states, *logs}), installed, extra.pip)
+        schemes = sorted({scheme for each in found.values() for scheme in each})
+        yield _row(extra.name, offers, schemes, installed, extra.pip)
 
 
 def _of(extra: str, schemes: Mapping[str, BuiltIn]) -> list[str]:
-    return [scheme for scheme, home in schemes.items() if home.extra == extra]
+    return [scheme for scheme, home in schemes.items() if extra in str(home.extra).split(",")]
 
 
 def _registered() -> Iterator[Mapping[str, Any]]:
     """What other packages have added."""
-    for group, offers in ((urls.GROUP, "states"), (checkpoints.GROUP, "checkpoints")):
+    for offers, group, _ in _KINDS:
         for entry in entry_points(group=group):
             package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
             yield _row(entry.name, [offers], [entry.name], package)

@@ -6,10 +6,12 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
 from trident.backends import checkpoints, urls
+from trident.backends.rows import Rows
+from trident.backends.rows import urls as databases
 from trident.backends.state_url import StateURL
 from trident.cli.installed import Extra, extras
 from trident.cli.named import named_topology
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="module:topology or URL",
         help="whose stores to look at: those of a topology's states, or the URL of a store for "
-        "states or checkpoints; without any only this machine",
+        "states or checkpoints, or of a database of rows; without any only this machine",
     )
     parser.add_argument(
         "--session",
@@ -61,14 +63,17 @@ def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
         yield java()
         yield workers_here()
     states: list[NamedState] = []
-    kept, logs = urls.schemes(), checkpoints.schemes()
+    kept, logs, tables = urls.schemes(), checkpoints.schemes(), databases.schemes()
     for word in words:
         scheme = word.partition(":")[0].lower()
         if scheme in logs and scheme not in kept:
             yield _checkpoint(word)
             continue
+        if is_url(word) and scheme in tables and scheme not in kept:
+            yield from _look(databases.database_from_url(word).examine)
+            continue
         if is_url(word) and scheme not in kept:
-            raise StateURLError("no store's scheme is", scheme, sorted({*kept, *logs}))
+            raise StateURLError("no store's scheme is", scheme, sorted({*kept, *logs, *tables}))
         for named in _states(word):
             yield from _state(named)
             states.append(named)
@@ -133,12 +138,19 @@ def _problem(error: Exception) -> Finding:
 
 
 def _store(named: NamedState) -> Iterator[Finding]:
-    """What its store tells; one that is away is a problem like any other."""
-    if not isinstance(named.factory, MapStateFactory):
+    """What its store tells."""
+    if isinstance(named.factory, Rows):
+        yield from _look(named.factory.database.examine)
+    elif isinstance(named.factory, MapStateFactory):
+        yield from _look(named.factory.store.examine)
+    else:
         yield Finding("ok", f"{named.shown} is no map of this library, and was not looked at")
-        return
+
+
+def _look(examine: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What a store tells; one that is away is a problem like any other."""
     try:
-        yield from named.factory.store.examine()
+        yield from examine()
     except StateURLError:
         raise
     except (TridentError, ImportError) as error:

@@ -18,6 +18,7 @@ from trident.backends.rows import DuplicateKeyError, RefusedRowError, TableMisma
 from trident.backends.rows.mysql import MySQL
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import POINTS, watching
+from trident.cli.main import main
 from trident.states.errors import StateUnavailableError, StateURLError
 from trident.states.values import Token
 from trident.testing.servers.mariadb import MariaDBServer
@@ -276,3 +277,18 @@ def test_the_place_shows_no_password() -> None:
     database = database_from_url("mysql://me:secret@[::1]:33060/shop?tls=true&timeout=5")
     assert str(database) == "mysql at [::1]:33060/shop"
     assert "secret" not in repr(database)
+
+
+def test_the_doctor_says_which_setting_can_lose_what_was_acknowledged(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", place.url]) == 0
+    told = capsys.readouterr().out
+    assert "/trident answers (version 10." in told or "/trident answers (version 11." in told
+    assert "warning  mysql at 127.0.0.1:" in told
+    assert "has innodb_flush_log_at_trx_commit 2: a crash of its machine loses" in told
+    assert "sync_binlog" not in told  # it keeps no log of statements
+    assert main(["doctor", "mysql://me:secret@127.0.0.1:1/shop"]) == 1
+    told = capsys.readouterr().out
+    assert "problem  mysql at 127.0.0.1:1/shop: Can't connect to" in told
+    assert "secret" not in told
