@@ -179,7 +179,7 @@ class MySQL(RowsDatabase):
         most -= len(head.encode()) + 100
         for batch in rows.to_batches(max_chunksize=_ROWS):
             lines = _literals(self, batch)
-            _check_size(self, batch, lines, most)
+            _check_size(self, lines, most)
             for values in _cut(lines, min(_STATEMENT, most)):
                 connection.exec_driver_sql(head + values, execution_options={"no_parameters": True})
 
@@ -315,16 +315,13 @@ def _check_finite(
         raise RefusedRowError(str(database), reason, name)
 
 
-def _check_size(database: RowsDatabase, batch: pa.RecordBatch, lines: pa.Array, most: int) -> None:
+def _check_size(database: RowsDatabase, lines: pa.Array, most: int) -> None:
     from pyarrow import compute
 
-    sizes = compute.binary_length(lines)
-    if (largest := compute.max(sizes).as_py()) > most:
-        reason = (
-            f"it has {largest:,} bytes as a statement, more than the server's max_allowed_packet"
-        )
-        at = sizes.index(largest).as_py()
-        raise RefusedRowError(str(database), reason, batch.slice(at, 1).to_pylist()[0])
+    largest = compute.max(compute.binary_length(lines)).as_py()
+    if largest > most:
+        reason = f"it has {largest:,} bytes, more than the server's max_allowed_packet"
+        raise RefusedRowError(str(database), reason)
 
 
 def _cut(lines: pa.Array, most: int) -> Iterator[str]:

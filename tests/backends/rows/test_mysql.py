@@ -80,8 +80,8 @@ def test_the_first_and_the_last_days_arrive(place: Place) -> None:
 @pytest.mark.parametrize(
     ("column", "field", "value", "told"),
     [
-        ("x DOUBLE", "x double", math.nan, "x is nan, a number that MySQL can't hold"),
-        ("x DOUBLE", "x double", -math.inf, "x is -inf"),
+        ("x DOUBLE", "x double", math.nan, "column x: MySQL can't hold the number nan"),
+        ("x DOUBLE", "x double", -math.inf, "can't hold the number -inf"),
         ("x TINYINT", "x long", 128, "Out of range"),
         ("x INT UNSIGNED", "x long", -1, "Out of range"),
         ("x VARCHAR(3)", "x string", "abcd", "Data too long"),
