@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
+import trident
+from tests.kafka.broker import Broker
 from tests.packaging.conftest import ROOT
 from trident.testing.servers.promised import Served
 
@@ -37,11 +39,11 @@ def shop(postgres_server: Served) -> Iterator[str]:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def found(url: str) -> list[tuple[Any, ...]]:
+def found(url: str, table: str = "orders") -> list[tuple[Any, ...]]:
     import psycopg
 
     with psycopg.connect(url) as connection:
-        return connection.execute("SELECT * FROM orders ORDER BY order_id").fetchall()
+        return connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()  # type: ignore[arg-type]
 
 
 @pytest.mark.spark
@@ -57,7 +59,7 @@ def test_one_call_writes_what_the_function_by_hand_writes(
     monkeypatch.chdir(tmp_path)
     given = spark.readStream.schema("order_id long, customer string, total double")
     program: dict[str, Any] = {"orders": given.json(f"file://{tmp_path}/orders")}
-    by_hand, instead = programs(PAGE)
+    by_hand, instead, _ = programs(PAGE)
     with psycopg.connect(shop) as connection:
         columns = "order_id bigint PRIMARY KEY, customer text, total double precision"
         connection.execute(f"CREATE TABLE orders ({columns})")
@@ -76,5 +78,30 @@ def test_one_call_writes_what_the_function_by_hand_writes(
     assert found(shop) == ORDERS
 
 
+@pytest.mark.spark
+def test_a_table_is_mirrored_from_what_debezium_writes(
+    spark_with_kafka: SparkSession,
+    kafka_broker: Served,
+    shop: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ann, bob, anna = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}, {"id": 1, "name": "Anna"}]
+    events = [(None, ann, "r"), (None, bob, "c"), (ann, anna, "u"), (bob, None, "d")]
+    values = [
+        json.dumps(dict(zip(("before", "after", "op"), each, strict=True))) for each in events
+    ]
+    broker = Broker(kafka_broker.url)
+    topic = broker.topic()
+    broker.produce(topic, [*values, None])
+    monkeypatch.chdir(tmp_path)
+    mirror = programs(PAGE)[2].replace("localhost:9092", broker.servers)
+    program = {"spark": spark_with_kafka, "trident": trident, "URL": shop}
+    exec(mirror.replace("shop.public.customers", topic), program)
+    with cast(trident.Run, program["run"]) as run:
+        run.processAllAvailable()
+    assert found(shop, "customers") == [(1, "Anna")]
+
+
 def test_the_readme_shows_the_same_call() -> None:
-    assert programs((ROOT / "README.md").read_text()) == programs(PAGE)[1:]
+    assert programs((ROOT / "README.md").read_text()) == programs(PAGE)[1:2]
