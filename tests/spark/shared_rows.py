@@ -1,0 +1,49 @@
+"""A SQLite file that tasks of one machine write rows to, and what can go wrong in a task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+
+from tests.spark.files import wait_for
+from trident.backends.rows.sqlite import SQLite
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class SharedFile(SQLite):
+    """Tasks write it, one after the other, as SQLite has one writer.
+
+    Beside the file may lie files named ``die``, after which a task dies that has committed, and
+    ``hold``, by which one waits for ``release`` before it writes. The first task takes them away.
+    """
+
+    hosted = "executor"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        if TaskContext.get() is not None and self._takes("hold"):
+            wait_for(self.beside("release"))
+        with super().transaction() as connection:
+            yield connection
+        if TaskContext.get() is not None and self._takes("die"):
+            os._exit(1)
+
+    def beside(self, name: str) -> Path:
+        """A file beside the database's."""
+        return Path(self.path).with_name(name)
+
+    def _takes(self, name: str) -> bool:
+        try:
+            self.beside(name).rename(self.beside(f"{name} taken"))
+        except FileNotFoundError:
+            return False
+        return True
