@@ -1,19 +1,23 @@
 """What runs on a cluster, in one application; run as ``python -m``.
 
 It counts words in a state that tasks update, where the first attempt of the first batch fails in a
-task; then it sums partitions, as `tests.spark.partitioned_on_cluster` does.
+task; then it sums partitions, as `tests.spark.partitioned_on_cluster` does, and writes rows, where
+a task dies that has committed its own.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.spark import partitioned_on_cluster
 from tests.spark.files import Files
-from trident import Count, FeederBatchSpout, TridentTopology
+from tests.spark.shared_rows import SharedFile
+from trident import Count, FeederBatchSpout, Rows, TridentTopology
+from trident.backends.rows.catalog import staging_name
 from trident.errors import FailedException
 from trident.spark import local_session
 from trident.states import OpaqueMap
@@ -30,7 +34,11 @@ def main(master: str, folder: Path) -> None:
             "spark.executorEnv.PYTHONPATH": str(Path.cwd()),
         }
     )
-    found = {"words": counted(spark, folder), "sums": partitioned_on_cluster.summed(spark, folder)}
+    found = {
+        "words": counted(spark, folder),
+        "sums": partitioned_on_cluster.summed(spark, folder),
+        "rows": written(spark, folder),
+    }
     (folder / "result.json").write_text(json.dumps(found))
     spark.stop()
 
@@ -57,6 +65,22 @@ def counted(spark: Any, folder: Path) -> dict[str, Any]:
     counts = dict(zip("abcd", factory.makeState().multiGet(keys), strict=True))
     workers = spark.sparkContext.defaultParallelism
     return {"counts": counts, "attempts": attempts, "workers": workers}
+
+
+def written(spark: Any, folder: Path) -> dict[str, Any]:
+    """Write numbers to a table."""
+    database = SharedFile(f"{folder}/shop.db")
+    topology, spout = TridentTopology(), FeederBatchSpout("n long")
+    topology.newStream("numbers", spout).partitionPersist(Rows(database, "t"))
+    database.beside("die").touch()
+    with topology.start(spark, folder / "rows-log", engine="spark") as run:
+        spout.feed([(n,) for n in range(20)], 120)
+        attempts = [progress.attempts for progress in run.groups["numbers"].recentProgress]
+    with sqlite3.connect(database.path) as connection:
+        rows = sorted(n for (n,) in connection.execute("SELECT n FROM t"))
+        left = connection.execute(f"SELECT * FROM {staging_name('t')}").fetchall()
+    died = database.beside("die taken").exists()
+    return {"rows": rows, "left": left, "attempts": attempts, "died": died}
 
 
 if __name__ == "__main__":

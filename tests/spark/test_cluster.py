@@ -43,3 +43,11 @@ def test_partitions_count_once_though_workers_and_executors_that_emit_them_are_k
         assert sums["attempts"][:3] == [1, 2, 1]
         [first, again, *_] = sums["emitted"]
         assert first == again == [1, 0, 2]
+
+
+def test_a_task_of_rows_that_spark_runs_twice_leaves_one_set(found: dict[str, Any]) -> None:
+    rows = found["rows"]
+    assert rows["died"]
+    assert rows["attempts"] == [1]  # Spark ran the task again
+    assert rows["rows"] == [*range(20)]
+    assert rows["left"] == []
