@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from tests.spark import partitioned_on_cluster
 from tests.spark.files import Files
 from tests.spark.shared_rows import SharedFile
 from trident import Count, FeederBatchSpout, Rows, TridentTopology
-from trident.backends.rows.catalog import staging_name
 from trident.errors import FailedException
 from trident.spark import local_session
 from trident.states import OpaqueMap
@@ -76,11 +76,10 @@ def written(spark: Any, folder: Path) -> dict[str, Any]:
     with topology.start(spark, folder / "rows-log", engine="spark") as run:
         spout.feed([(n,) for n in range(20)], 120)
         attempts = [progress.attempts for progress in run.groups["numbers"].recentProgress]
-    with sqlite3.connect(database.path) as connection:
+    with closing(sqlite3.connect(database.path)) as connection:
         rows = sorted(n for (n,) in connection.execute("SELECT n FROM t"))
-        left = connection.execute(f"SELECT * FROM {staging_name('t')}").fetchall()
     died = database.beside("die taken").exists()
-    return {"rows": rows, "left": left, "attempts": attempts, "died": died}
+    return {"rows": rows, "left": database.left(), "attempts": attempts, "died": died}
 
 
 if __name__ == "__main__":

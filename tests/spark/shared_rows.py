@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,16 @@ class SharedFile(SQLite):
             yield connection
         if TaskContext.get() is not None and self._takes("die"):
             os._exit(1)
+
+    def left(self) -> list[tuple[object, ...]]:
+        """The rows that wait in staging tables."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            asked = (
+                "SELECT name FROM sqlite_master WHERE name GLOB 'trident_t_*' AND type = 'table'"
+            )
+            [*names] = connection.execute(asked)
+            assert names
+            return [row for (name,) in names for row in connection.execute(f"SELECT * FROM {name}")]
 
     def beside(self, name: str) -> Path:
         """A file beside the database's."""

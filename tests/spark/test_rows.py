@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,7 +22,6 @@ from tests.backends.rows.databases import Place
 from tests.spark.lines import PATIENCE
 from tests.spark.shared_rows import SharedFile
 from trident import Rows
-from trident.backends.rows.catalog import staging_name
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import watching
 from trident.states.control import ControlRecord
@@ -60,9 +60,9 @@ class Numbers:
         assert {(each.keys_written, each.engine) for each in done} == {(SIZE, "spark")}
         return [each.attempts for each in done]
 
-    def found(self, table: str = "t") -> list[int]:
-        with sqlite3.connect(self.database.path) as connection:
-            return sorted(row[-1] for row in connection.execute(f"SELECT * FROM {table}"))
+    def found(self) -> list[int]:
+        with closing(sqlite3.connect(self.database.path)) as connection:
+            return sorted(value for (value,) in connection.execute("SELECT * FROM t"))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_tasks_write_their_partitions_once_though_one_dies_when_it_has_committed
     assert numbers.database.beside("die taken").exists()
     assert numbers.write() == [1]
     assert numbers.found() == [*range(2 * SIZE)]
-    assert numbers.found(staging_name("t")) == []
+    assert numbers.database.left() == []
 
 
 class Ended(Exception):
@@ -137,7 +137,7 @@ def test_a_task_that_writes_again_or_late_adds_nothing(numbers: Numbers) -> None
         assert writing.result(PATIENCE) == [1]
     assert [row.text for row in told] == ["written", "overtaken"]
     assert numbers.found() == [*range(SIZE)]
-    assert numbers.found(staging_name("t")) == []
+    assert numbers.database.left() == []
 
 
 def test_batches_that_are_staged_are_written_once(numbers: Numbers) -> None:
