@@ -52,8 +52,8 @@ class NamedState:
 
     @property
     def store(self) -> object:
-        """The store's configuration; None where there is none."""
-        return getattr(self.factory, "store", None)
+        """The configuration of the store, or of a database of rows; None where there is none."""
+        return getattr(self.factory, "store", None) or getattr(self.factory, "database", None)
 
 
 def is_url(text: str) -> bool:
