@@ -168,6 +168,7 @@ class Refusals:
 
     def _merge(self, target: Target, table: Table, rows: Subquery) -> None:
         merge(self.connection, self.database, target, table, rows)
+        self.database.check_deferred(self.connection)
 
     # Both.
 

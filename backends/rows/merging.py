@@ -50,7 +50,6 @@ def merge(
             rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
         changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
         connection.execute(database.upsert(table, target.key, changed, _chosen(rows, names)))
-    database.check_deferred(connection)
 
 
 def _replaced(there: Any, given: Any) -> Any:

@@ -78,7 +78,8 @@ class SQLite(RowsDatabase):
         if not changed:
             return made.on_conflict_do_nothing(index_elements=key)
         told = {
-            name: change(table.c[name], made.excluded[name]) for name, change in changed.items()
+            name: _whole(table.c[name], made.excluded[name], change)
+            for name, change in changed.items()
         }
         return made.on_conflict_do_update(index_elements=key, set_=told)
 
@@ -125,6 +126,22 @@ class SQLite(RowsDatabase):
                 return RefusedRowError(str(self), str(error))
             return StateError(f"{self}: {error}. {_CHANGED}")
         return error
+
+
+def _whole(there: Any, given: Any, change: Change) -> Any:
+    """What a column becomes; an error where whole numbers add up to what has more than 64 bits.
+
+    SQLite would keep a number that is only near it. That of which there is no absolute value is how
+    an expression raises an error.
+    """
+    sql = alchemy()
+    made = change(there, given)
+    if made is given:
+        return made
+    kind = sql.func.typeof
+    whole = [kind(there) == "integer", kind(given) == "integer", kind(made) == "real"]
+    overflow = sql.func.abs(sql.literal_column("-9223372036854775807 - 1"))
+    return sql.case((sql.and_(*whole), overflow), else_=made)
 
 
 def _bindable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -175,6 +175,8 @@ class RowsStore(IBackingMap):
                 self._become(connection, found[name], old.announced(), careful)
         for name, new in told.items():
             self._become(connection, found[name], new, careful)
+        if any(new.ready for new in told.values()):
+            self._database.check_deferred(connection)
         return True
 
     def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:

@@ -102,3 +102,13 @@ def test_a_table_that_was_changed_is_not_waited_for(tmp_path: Path) -> None:
 
     with watching(change), pytest.raises(StateError, match=r"n. Was a table changed"):
         written(place.rows("id"), "id long, n long", (1, 1))
+
+
+def test_a_sum_of_more_than_64_bits_is_refused_and_not_rounded(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    topology = TridentTopology()
+    given = FixedBatchSpout("id long, n long", 1, (1, 2**63 - 2), (1, 1), (1, 1))
+    topology.newStream("rows", given).partitionPersist(place.rows("id", mode="add"))
+    with pytest.raises(RefusedRowError, match="overflow"), topology.start() as run:
+        run.awaitTermination()
+    assert place.found() == [(1, 2**63 - 1)]
