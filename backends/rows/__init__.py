@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -114,12 +115,21 @@ class Rows(StateFactory):
         """What tells this state from others."""
         return f"a table in {self.database.name}", self.database.place, self.name
 
+    def moved(self, database: RowsDatabase) -> Rows:
+        """Return the factory for a database without schemas; its table has the schema's name too.
+
+        For tests of a topology.
+        """
+        made = copy(self)
+        made.database, made.hosted = database, database.hosted
+        made.target = replace(self.target, table=self.target.name, schema=None)
+        return made
+
     def of(self, types: Mapping[str, str | None]) -> Rows:
         """Return the factory for rows of these fields; called where the topology declares them."""
         if unknown := [name for name in self._named if name not in types]:
             raise UsageError("Rows: columns= names no field of the rows with", unknown[0], [*types])
-        made = object.__new__(Rows)
-        made.__dict__.update(self.__dict__)
+        made = copy(self)
         stored = {
             name: self._named.get(name, name) for name in types if name != self.target.delete_where
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.store import RowsStore
 from trident.backends.rows.target import DELETED, ORDER, Target
@@ -61,6 +61,10 @@ class RowsState(State):
         self.receipt = {str(part): rows.num_rows}
         self.rows_written += rows.num_rows
         self.take(record.token, self.receipt)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows of the user's table, ordered by the key, else as they come: for tests."""
+        return self._store.rows()
 
     def take(self, token: Token, receipt: Receipt) -> None:
         """Let what a task has written count, of the attempt of `token`; the driver's state only."""

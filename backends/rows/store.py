@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import orjson
 
 from trident.backends.rows.bad_rows import Refusals, good_rows, put_aside, sources
-from trident.backends.rows.catalog import bad_rows, catalog
+from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import RefusedRowError
@@ -90,6 +90,16 @@ class RowsStore(IBackingMap):
             yield connection, Target.decode(kept)
             if connection.execute(fence.with_for_update(read=True)).first() is None:
                 raise StaleBatchError(record.token)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows of the user's table, ordered by the key."""
+        with self._database.transaction() as connection:
+            table = reflected(connection, self._target)
+            if table is None:
+                return []
+            key = [table.c[name] for name in self._target.key]
+            found = connection.execute(alchemy().select(table).order_by(*key))
+            return [tuple(row) for row in found]
 
     # The driver.
 

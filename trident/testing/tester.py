@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
+from weakref import finalize
 
 from trident.api.start import on_spark
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryStore
+from trident.backends.rows import Rows, RowsState
+from trident.backends.rows.sqlite import SQLite
 from trident.batch.engine import Engine
 from trident.batch.progress import BatchProgress
 from trident.batch.watchpoints import watching
@@ -39,7 +45,8 @@ class Tester:
     """Runs a topology batch by batch, in this process and thread, and shows what became of it.
 
     Its streams are fed by the test, also those of streaming DataFrames, and its map states are kept
-    in memory, with the serializers and kinds that they were declared with. Nothing is started and
+    in memory, with the serializers and kinds that they were declared with; rows are in a temporary
+    file of SQLite. Nothing is started and
     nothing waits, so a test takes about a millisecond. The batches pass the same steps as in a run,
     on the same log and protocol, so they may be taken through failures: what is asked for by
     :meth:`crash`, :meth:`replay`, :meth:`write_late`, :meth:`cut_off_stores` or :meth:`reorder`
@@ -99,9 +106,18 @@ class Tester:
         self._drpc: LocalDRPC | None = None
         before = topology.plan()
         in_memory = stores == "memory"
-        copies = substituted(
-            before, Fed, lambda declared: _tested(declared, self._trouble, in_memory)
-        )
+        self._tables = SQLite(f"{tempfile.gettempdir()}/trident_{uuid4().hex}.db")
+        """Has the rows of tables, unless they are where the topology says."""
+        self._unmade = finalize(self, _remove, self._tables)
+
+        def tested(declared: StateDeclaration) -> StateDeclaration:
+            if isinstance(declared.factory, Rows):
+                if not in_memory:
+                    return declared
+                return replace(declared, factory=declared.factory.moved(self._tables))
+            return _tested(declared, self._trouble, in_memory)
+
+        copies = substituted(before, Fed, tested)
         watched = dict.fromkeys([*ends(before), *(stream._node for stream in watch)])
         self._plan = recorded_plan(copies, watched, self._recorded)
         engine = _engine(self._plan, spark)
@@ -225,9 +241,10 @@ class Tester:
 
         Returns
         -------
-        dict, value or State
+        dict, value, list or State
             Of a map the values by key, where the key is the value of one field or a tuple of
-            several; of an aggregate without groups the value; any other state itself.
+            several; of an aggregate without groups the value; of a table its rows, as tuples in the
+            order of the key; any other state itself.
 
         Raises
         ------
@@ -236,6 +253,8 @@ class Tester:
         """
         node = self._state_node(name)
         state = node.state.factory.makeState()
+        if isinstance(state, RowsState):
+            return state.rows()
         if not isinstance(state, StoredMap):
             return state
         try:
@@ -290,6 +309,7 @@ class Tester:
                 closing.callback(group.close)
             if self._drpc is not None:
                 closing.callback(self._drpc.close)
+            closing.callback(self._unmade)
 
     def __enter__(self) -> Self:
         return self
@@ -362,6 +382,14 @@ def _engine(plan: Plan, spark: Any) -> Engine[Any]:
     from trident.spark.spark_engine import SparkEngine  # pyspark is optional
 
     return SparkEngine(plan, spark, "spark")
+
+
+def _remove(tables: SQLite) -> None:
+    """Remove a database of SQLite, if it was made."""
+    if os.path.exists(tables.path):
+        tables.engine.dispose()
+        for end in ("", "-wal", "-shm"):
+            Path(tables.path + end).unlink(missing_ok=True)
 
 
 def _tested(declared: StateDeclaration, trouble: Trouble, in_memory: bool) -> StateDeclaration:
