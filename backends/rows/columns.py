@@ -20,6 +20,11 @@ Types = Mapping[str, str | None]
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _INTEGERS = ("long", "int", "short", "byte")
+_CAST: Types = {
+    "timestamp": ", a moment: cast it to timestamp_ntz, or make the column one with a time zone",
+    "timestamp_ntz": ", a time without zone: cast it to timestamp, or make the column one without",
+}
+"""What to do about a column of moments for times without zone, and the other way round."""
 _ADDABLE = (*_INTEGERS, "double", "float", "decimal")
 
 
@@ -192,9 +197,14 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
         if found.computed is not None or always:
             yield f"the column {column} is computed by the database, and can't be filled"
         elif isinstance(found.type, alchemy().types.NullType):
-            yield f"the column {column} has no type, or one that SQLAlchemy doesn't know"
+            yield (
+                f"the column {column} has no type, or one that SQLAlchemy doesn't know: give it "
+                f'another, or leave the field out (columns={{"{name}": None}})'
+            )
         elif kind and not _takes(database, found.type, kind):
-            yield f"the column {column} is {_shown(database, found.type)}, the field {name} {kind}"
+            cast = _CAST.get(kind, "") if isinstance(found.type, alchemy().DateTime) else ""
+            shown = _shown(database, found.type)
+            yield f"the column {column} is {shown}, the field {name} {kind}{cast}"
     filled = {*target.columns.values()}
     for found in table.c:
         given = found.server_default is not None or found.identity is not None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.backends.rows.test_rows import write
 from trident import FixedBatchSpout, Rows, TridentTopology
-from trident.backends.rows import RefusedRowError
+from trident.backends.rows import RefusedRowError, TableMismatchError
 from trident.backends.rows.copying import copy
 from trident.states.errors import StateUnavailableError
 from trident.testing.servers.promised import Served
@@ -190,3 +190,14 @@ def test_rows_go_into_the_partitions_of_a_table(
     write(rows, "day date, n int", *days, batch=2)
     assert sql.execute("SELECT * FROM days2026").fetchall() == [(date(2026, 5, 5), 2)]
     assert sql.execute("SELECT n FROM days2025").fetchall() == [(1,)]
+
+
+def test_a_moment_for_a_column_without_zone_is_told_to_be_cast(postgres_server: Served) -> None:
+    table = f"t{uuid4().hex[:8]}"
+    topology = TridentTopology()
+    spout = FixedBatchSpout("at timestamp", 1, [datetime(2026, 1, 1, tzinfo=UTC)])
+    topology.newStream("rows", spout).partitionPersist(Rows(postgres_server.url, table))
+    with psycopg.connect(postgres_server.url, autocommit=True) as server:
+        server.execute(f"CREATE TABLE {table} (at timestamp)")
+    with pytest.raises(TableMismatchError, match="without time zone, .* cast it to timestamp_ntz"):
+        topology.start()
