@@ -24,7 +24,7 @@ class RowsDatabase(ABC):
     itself, and is hashable: a process keeps one engine of SQLAlchemy for each.
 
     For a database of your own write :meth:`connect`, :meth:`upsert` and :meth:`incarnation`; load
-    and the others have defaults. ``trident.states.testing`` certifies it as any state.
+    and the others have defaults. The suite in ``trident.backends.rows.conformance`` tests it.
     """
 
     hosted: ClassVar[Literal["driver", "executor"]] = "executor"
