@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from threading import Barrier, Thread
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from trident.backends.rows import (
@@ -91,6 +91,11 @@ class RowsDatabaseConformance(ABC):
 
     Each test makes tables of its own, whose names begin with ``conformance``.
 
+    Attributes
+    ----------
+    types : sequence of str
+        The types of fields whose values come back from a table as they were.
+
     Notes
     -----
     ``make_database()`` returns the database.
@@ -102,6 +107,8 @@ class RowsDatabaseConformance(ABC):
     ...     def make_database(self):
     ...         return SQLite("conformance.db")
     """
+
+    types: ClassVar[Sequence[str]] = tuple(_VALUES)
 
     @abstractmethod
     def make_database(self) -> RowsDatabase:
@@ -162,15 +169,16 @@ class RowsDatabaseConformance(ABC):
         )
 
     def test_values_of_each_type_come_back(self) -> None:
-        fields = {f"f{at}": kind for at, kind in enumerate(_VALUES)}
+        fields = {f"f{at}": kind for at, kind in enumerate(self.types)}
         writer = self.writer(None, fields=fields)
-        writer.write(1, tuple(_VALUES.values()), (None,) * len(_VALUES))
+        writer.write(1, tuple(map(_VALUES.get, self.types)), (None,) * len(self.types))
         whole, empty = sorted(self.found(writer), key=lambda row: row[0] is None)
-        told = dict(zip(_VALUES, whole, strict=True))
-        told["double"] = float(told["double"])
-        if told["timestamp"].tzinfo is None:
+        told = dict(zip(self.types, whole, strict=True))
+        if "double" in told:  # some drivers return a decimal
+            told["double"] = float(told["double"])
+        if "timestamp" in told and told["timestamp"].tzinfo is None:
             told["timestamp"] = told["timestamp"].replace(tzinfo=UTC)
-        wrong = [kind for kind, value in _VALUES.items() if told[kind] != value]
+        wrong = [kind for kind in self.types if told[kind] != _VALUES[kind]]
         assert not wrong, f"of these types values came back as others: {wrong}"
         assert {*empty} == {None}, "null stays null"
 

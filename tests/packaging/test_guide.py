@@ -65,7 +65,8 @@ def test_a_chapter_prints_what_it_shows(
         lines = "\n" * page.count("\n", 0, found.start(2))  # errors then name the page's lines
         output = StringIO()
         with redirect_stdout(output):
-            exec(compile(f"{lines}{found[2]}", str(guide), "exec"), program)
+            code = compile(f"{lines}{found[2]}", str(guide), "exec", dont_inherit=True)
+            exec(code, program)
         printed, shown = output.getvalue(), ""
     assert printed == shown
 
