@@ -26,7 +26,15 @@ from tests.spark.test_mixed import Counting
 from tests.spark.test_partitioned import emitting
 from tests.spark.test_tasks import WORDS, in_files, stored
 from tests.topologies.conftest import Engine, contents, feed
-from trident import Count, FeederBatchSpout, MemoryMapState, Sum, TridentTopology, native
+from trident import (
+    Count,
+    FeederBatchSpout,
+    MemoryMapState,
+    Sum,
+    TridentTopology,
+    native,
+    writeStream,
+)
 from trident.batch.errors import OutageError
 from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
@@ -117,6 +125,10 @@ def test_a_streaming_frame_is_refused_with_what_to_do(spark: SparkSession) -> No
     topology.newStream("ticks", spark.readStream.format("rate").load()).peek(print)
     with pytest.raises(SparkSessionError, match=r"stream 'ticks'.*read the source by a spout"):
         topology.start(spark)
+    with pytest.raises(SparkSessionError, match=r"stream 'ticks'.*read the source by a spout"):
+        writeStream(
+            spark.readStream.format("rate").load(), "sqlite:a.db", "ticks", checkpoint="nowhere"
+        )
 
 
 def test_partitions_that_do_not_pickle_are_an_error_of_the_spout(

@@ -15,6 +15,7 @@ from trident import (
     MapGet,
     Max,
     ReducerAggregator,
+    Rows,
     SlidingCountWindow,
     StateUpdater,
     Sum,
@@ -123,6 +124,18 @@ def both(*names: str, more: tuple[str, ...] = (), rows: int = 3) -> Declare:
             for name in names:
                 own = f"{name}{'' if stream == 'words' else stream}"
                 grouped.persistentAggregate(f"sqlite:{folder}/{own}.db", Count(), own)
+        return topology
+
+    return declare
+
+
+def tabled(database: str = "shop", **options: Any) -> Declare:
+    """Words in a table."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        rows = Rows(f"sqlite:{folder}/{database}.db", "words", "word", **options)
+        topology.newStream("words", FixedBatchSpout(FIELDS, 3, *ROWS)).partitionPersist(rows)
         return topology
 
     return declare
@@ -310,10 +323,13 @@ CHANGES = {
     ),
     "the name of the value field, with `name=`": Change(words(), words(value="other")),
     "which fields an aggregator reads": Change(words(Sum()), words(Sum(), inputs="at")),
-    "the cache of a store": Change(
-        words(), words(store="sqlite:{folder}/{name}.db?cache_size=7")
-    ),
+    "the cache of a store": Change(words(), words(store="sqlite:{folder}/{name}.db?cache_size=7")),
     "another store, which is empty": Change(words(), words(store="sqlite:{folder}/new.db")),
+    "another table, `key=` or `mode=` of [`Rows`](rows.md)": Change(tabled(), tabled(mode="add")),
+    "`columns=`, `order_by=`, `delete_where=` or `on_bad_row=` of `Rows`": Change(
+        tabled(), tabled(order_by="at", columns={"at": None})
+    ),
+    "another database of `Rows`": Change(tabled(), tabled("new")),
     "another class of spout under a stream's id": Change(
         words(), words(spout=Renamed(FIELDS, 3, *ROWS))
     ),

@@ -51,7 +51,8 @@ def writeStream(
         The folder, or the URL of a store, by which the next start knows what the table has. It
         belongs to this frame and this table.
     **options
-        Those of :meth:`TridentTopology.start`, as ``trigger=``, ``retries=`` or ``max_pending=``;
+        Those of :meth:`TridentTopology.start`, as ``trigger=`` or ``retries=``; ``max_pending=``
+        has batches overlap where the driver writes them, as with SQLite or ``hosted="driver"``;
         and ``outputMode="update"`` for a DataFrame that aggregates, as ``newStream`` takes it.
 
     Returns
