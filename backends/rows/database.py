@@ -156,19 +156,23 @@ def explained(database: RowsDatabase) -> Iterator[None]:
 @cache
 def _engine(database: RowsDatabase, process: int) -> Engine:
     """The engine of a process: a fork has one of its own."""
-    sqlalchemy = alchemy()
-    return sqlalchemy.create_engine(  # type: ignore[no-any-return]
-        f"{database.dialect}://",
-        creator=database.connect,
-        # Named, as SQLAlchemy takes the URL for that of a database in memory.
-        poolclass=sqlalchemy.QueuePool,
-        pool_pre_ping=True,
-    )
+    sqlalchemy = alchemy(database.extra)
+    try:
+        return sqlalchemy.create_engine(  # type: ignore[no-any-return]
+            f"{database.dialect}://",
+            creator=database.connect,
+            # Named, as SQLAlchemy takes the URL for that of a database in memory.
+            poolclass=sqlalchemy.QueuePool,
+            pool_pre_ping=True,
+        )
+    except ImportError as error:
+        raise MissingDriverError("rows in a database", database.extra, str(error)) from None
 
 
 def alchemy(extra: str = "rows") -> Any:
-    """Return the module `sqlalchemy`; `extra` is what installs it."""
+    """Return the module `sqlalchemy`; `extra` is what installs it, and PyArrow."""
     try:
+        import pyarrow  # noqa: F401
         import sqlalchemy
     except ImportError as error:
         raise MissingDriverError("rows in a database", extra, str(error)) from None

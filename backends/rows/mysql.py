@@ -15,12 +15,7 @@ from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
-from trident.states.errors import (
-    CorruptStateError,
-    MissingDriverError,
-    StateUnavailableError,
-    StateURLError,
-)
+from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
 from trident.states.finding import Finding
 
 if TYPE_CHECKING:
@@ -114,6 +109,7 @@ class MySQL(RowsDatabase):
 
     zoned = False
     numbered = True
+    extra = "mysql"
     dialect = "mysql+pymysql"
 
     @property
@@ -338,11 +334,9 @@ def _cut(lines: pa.Array, most: int) -> Iterator[str]:
 
 def _driver() -> Any:
     """The module `pymysql`."""
-    try:
-        import pymysql
-        import pymysql.constants.CLIENT
-    except ImportError as error:
-        raise MissingDriverError("rows in MySQL or MariaDB", "rows,mysql", str(error)) from None
+    import pymysql
+    import pymysql.constants.CLIENT
+
     return pymysql
 
 

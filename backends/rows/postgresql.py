@@ -59,6 +59,7 @@ class PostgreSQL(RowsDatabase):
 
     server: Database
 
+    extra = "rows,postgres"
     dialect = "postgresql+psycopg"
 
     @property

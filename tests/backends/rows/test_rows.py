@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
 from trident.backends.rows import DuplicateKeyError, Rows, TableMismatchError
-from trident.states.errors import UsageError
+from trident.states.errors import MissingDriverError, UsageError
 
 ORDERS = "order_id long, what string, n long, op string"
 
@@ -160,3 +161,23 @@ def test_all_that_does_not_fit_a_table_is_one_error(place: Place) -> None:
 def test_arguments_that_do_not_go_together_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         Rows("sqlite:shop.db", **{"table": "orders", **given})
+
+
+@pytest.mark.parametrize(
+    ("module", "url", "extra"),
+    [
+        ("sqlalchemy", "sqlite:shop.db", "rows"),
+        ("pyarrow", "sqlite:shop.db", "rows"),
+        ("psycopg", "postgresql://nowhere/shop", "rows,postgres"),
+        ("pymysql", "mysql://nowhere/shop", "mysql"),
+    ],
+)
+def test_who_lacks_a_package_is_told_what_to_install(
+    module: str, url: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = TridentTopology()
+    spout = FixedBatchSpout("id long", 1, [1])
+    topology.newStream("rows", spout).partitionPersist(Rows(url, "orders"))
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingDriverError, match=re.escape(f'"trident-spark[{extra}]"')):
+        topology.start()
