@@ -233,7 +233,7 @@ def _takes(database: RowsDatabase, there: TypeEngine[Any], kind: str) -> bool:
         rounds = decimal and scale is not None and scale < int(decimal[2])
         return isinstance(there, (sql.Numeric, sql.Float)) and not rounds
     if head == "boolean":
-        return isinstance(there, sql.Boolean) or (not database.zoned and _is_tiny(there))
+        return isinstance(there, sql.Boolean) or (not database.zoned and _is_flag(there))
     if head == "binary":
         return isinstance(there, sql.types._Binary)
     if head == "date":
@@ -245,8 +245,8 @@ def _takes(database: RowsDatabase, there: TypeEngine[Any], kind: str) -> bool:
     return not isinstance(there, others)
 
 
-def _is_tiny(there: TypeEngine[Any]) -> bool:
-    return type(there).__name__ == "TINYINT"
+def _is_flag(there: TypeEngine[Any]) -> bool:
+    return type(there).__name__ in ("TINYINT", "BIT")
 
 
 def _is_serial(table: Table, column: Column[Any]) -> bool:

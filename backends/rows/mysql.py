@@ -156,12 +156,13 @@ class MySQL(RowsDatabase):
 
         sql = alchemy()
         made = insert(table).from_select(list(rows.selected_columns.keys()), rows)
-        same = sql.and_(*[table.c[name] == made.inserted[name] for name in key])
+        names = [*key, *changed]
+        # SQLAlchemy's own way, `made.inserted`, has each % twice.
+        given = {name: sql.func.VALUES(sql.column(name)) for name in names}
+        same = sql.and_(*[table.c[name] == given[name] for name in key])
         # It would change the row that has the same value in any unique index.
         kept = sql.func.IF(sql.literal_column("1") / same, table.c[key[0]], table.c[key[0]])
-        told = {
-            name: change(table.c[name], made.inserted[name]) for name, change in changed.items()
-        }
+        told = {name: change(table.c[name], given[name]) for name, change in changed.items()}
         return made.on_duplicate_key_update({key[0]: kept, **told})
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:

@@ -8,18 +8,22 @@ import struct
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pymysql
 import pytest
 
 from tests.backends.rows.databases import Place
 from tests.backends.rows.test_rows import write
+from tests.servers.certificates import make_certificates
 from trident.backends.rows import DuplicateKeyError, RefusedRowError, TableMismatchError
 from trident.backends.rows.mysql import MySQL
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import POINTS, watching
 from trident.cli.main import main
-from trident.states.errors import StateUnavailableError, StateURLError
+from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
 from trident.states.values import Token
 from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.promised import Served
@@ -180,6 +184,27 @@ def test_a_table_of_another_database_of_the_server(place: Place) -> None:
     assert place.found() == [(1, 5)]
 
 
+def test_columns_may_have_any_name(place: Place) -> None:
+    names = {"order": "order", "a": "a b", "b": "per%cent", "c": "%s", "d": "'", "e": ":x"}
+    names["f"] = "\N{SNOWMAN}"
+    fields = ", ".join(f"{field} long" for field in names)
+    for _ in range(2):  # the second finds the table
+        write(
+            place.rows("per%cent", mode="add", columns=names, name=f"t{uuid4().hex[:8]}"),
+            fields,
+            (1, 2, 3, 4, 5, 6, 7),
+        )
+    assert place.found() == [(2, 4, 3, 8, 10, 12, 14)]
+
+
+def test_a_bit_is_a_boolean_too(place: Place) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, yes BIT, maybe BOOL)")
+    write(
+        place.rows("id"), "id long, yes boolean, maybe boolean", (1, True, False), (2, False, None)
+    )
+    assert place.found() == [(1, b"\1", 0), (2, b"\0", None)]
+
+
 def test_a_moment_is_the_same_whatever_the_servers_time_zone_is(place: Place) -> None:
     place.execute("CREATE TABLE {table} (at TIMESTAMP(6) NULL, local DATETIME(6))")
     moment = datetime(2026, 7, 1, 12, 0, 0, 5, UTC)
@@ -263,6 +288,39 @@ def test_a_server_that_is_killed_anywhere_has_each_batch_once(own: MariaDBServer
     assert hurt_at == [*POINTS]
     assert sorted(place.found()) == given
     assert not place.left()
+
+
+def test_tls_needs_a_certificate_of_the_authority_that_is_given(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    files = (
+        f"--ssl-ca={made.authority}",
+        f"--ssl-cert={made.certificate}",
+        f"--ssl-key={made.key}",
+    )
+    with MariaDBServer(tmp_path / "mariadb", "--require-secure-transport=ON", *files) as server:
+        with pytest.raises(StateUnavailableError, match="certificate verify failed"):
+            database_from_url(f"{server.url}?tls=true").connect()
+        place = Place.at(f"{server.url}?tls=true&tls_ca={made.authority}")
+        write(place.rows(), "id long", (1,))
+        assert place.found() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1213, StateUnavailableError),  # a deadlock
+        (1205, StateUnavailableError),
+        (2006, StateUnavailableError),
+        (1045, StateUnavailableError),
+        (1644, RefusedRowError),  # a trigger's
+        (1146, CorruptStateError),
+        (1064, pymysql.err.OperationalError),
+    ],
+)
+def test_an_error_passes_or_is_a_rows_or_is_of_the_tables(code: int, kind: type) -> None:
+    database = database_from_url("mysql://one/shop")
+    found = database.explain(pymysql.err.OperationalError(code, "what the server said"))
+    assert type(found) is kind
 
 
 @pytest.mark.parametrize(
