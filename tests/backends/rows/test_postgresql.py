@@ -103,6 +103,10 @@ def test_a_user_without_the_rights_is_told_which_to_have(postgres_server: Served
         try:
             with pytest.raises(StateUnavailableError, match="USAGE and CREATE on its schema"):
                 topology.start()
+            server.execute(f"ALTER ROLE {user} SET search_path = {shop}, public")
+            server.execute(f"GRANT USAGE ON SCHEMA {shop} TO {user}")
+            told = list(map(str, rows.database.examine()))
+            assert any(f"GRANT CREATE ON SCHEMA {shop} TO {user}" in each for each in told), told
         finally:
             server.execute(f"DROP SCHEMA {shop}; DROP OWNED BY {user}; DROP ROLE {user}")
 
