@@ -193,12 +193,16 @@ class Refusals:
                 yield first, error
 
     def _refused(self, write: Callable[[], None], staging: str = "") -> RefusedRowError | None:
-        """Write behind a savepoint; where it is refused nothing is written, and returned why."""
+        """Write behind a savepoint; where it is refused nothing is written, and returned why.
+
+        Of a staging table the user's is named instead.
+        """
         try:
             with explained(self.database), self.connection.begin_nested():
                 write()
         except RefusedRowError as error:
             reason = error.reason.replace(staging, self.target.name) if staging else error.reason
+            reason = one_line(shortened(reason, _LONGEST_REASON))
             return replace(error, table=self.where, reason=reason)
         return None
 
@@ -302,8 +306,7 @@ def _plain(value: Any) -> Any:
 
 
 def _reason(error: RefusedRowError) -> str:
-    text = one_line(shortened(error.reason, _LONGEST_REASON))
-    text = f"column {error.column}: {text}" if error.column else text
+    text = f"column {error.column}: {error.reason}" if error.column else error.reason
     return text.encode("ascii", "backslashreplace").decode()
 
 

@@ -345,6 +345,52 @@ def test_more_bad_rows_than_are_put_aside_stop_the_run(
         place.execute("DROP TABLE {table}")
 
 
+MODES: dict[str, tuple[str, dict[str, Any], Tuple]] = {
+    "append": ("CHECK (n >= 0)", {"key": None}, (2, -1, "x", 2)),
+    "add": (
+        "CHECK (n < 100)",
+        {"mode": "add", "columns": {"what": None, "seen": None}},
+        (2, 998, "x", 2),
+    ),
+    "order": ("CHECK (n >= 0)", {"order_by": "seen"}, (2, -1, "x", 2)),
+    "delete": ("UNIQUE (n)", {"delete_where": "what"}, (2, None, "d", 2)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_refused_row_is_found_in_each_mode(place: Place, tmp_path: Path, mode: str) -> None:
+    checked, options, bad = MODES[mode]
+    options = {"key": "id", "columns": {"what": None, "seen": None}, **options}
+    place.execute(f"CREATE TABLE {{table}} (id BIGINT PRIMARY KEY, n BIGINT, {checked})")
+    place.execute("INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    if mode == "append":
+        place.execute("DELETE FROM {table}")
+    place.execute(
+        "CREATE TABLE {table}_child (id BIGINT, FOREIGN KEY (id) REFERENCES {table} (id))"
+    )
+    if mode == "delete":
+        place.execute("INSERT INTO {table}_child VALUES (2)")
+    before = place.found()
+
+    def write_five(on_bad_row: str) -> None:
+        spout = GeneratorSpout(FIELDS, lambda n: bad if n == 2 else good(n), batch=SIZE, total=SIZE)
+        topology = TridentTopology()
+        rows = place.rows(on_bad_row=on_bad_row, **options)
+        topology.newStream("tuples", spout).partitionPersist(rows)
+        with topology.start(checkpoint=tmp_path / "log", trigger="available") as run:
+            run.awaitTermination()
+
+    with pytest.raises(RefusedRowError) as raised:
+        write_five("fail")
+    assert raised.value.row.startswith(f"id=2, n={bad[1]}")
+    assert place.found() == before
+    write_five("dead-letter")
+    assert len(put_aside(place)) == 1
+    ones = {"add": 2}.get(mode, 1)
+    expected = [(0, 0), (1, ones), (2, 2), (3, 3), (4, 4)]
+    assert place.found() == [row for row in expected if row[0] != 2 or before]
+
+
 def test_a_bad_last_row_of_a_key_leaves_the_place_to_the_one_before(
     place: Place, tmp_path: Path
 ) -> None:
