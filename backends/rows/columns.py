@@ -87,13 +87,13 @@ def checked_staging(
     place = f"{target.name} in {database}"
     problems = list(_wrong_fields(target, types))
     table = None if problems else reflected(connection, target)
-    if table is not None:
-        database.refine(connection, table)
-    if not problems and table is None:
+    if table is None and not problems:
         problems = list(_not_made(target, types, begun))
         if not problems:
-            table = _made(connection, database, target, types)
-    elif table is not None:
+            _make(connection, database, target, types)
+            table = reflected(connection, target)  # as a later start finds it
+    if table is not None:
+        database.refine(connection, table)
         problems = list(_misfits(database, target, types, table))
     if problems:
         raise TableMismatchError(place, problems)
@@ -169,7 +169,7 @@ def _not_made(target: Target, types: Types, begun: bool) -> Iterator[str]:
             )
 
 
-def _made(connection: Connection, database: RowsDatabase, target: Target, types: Types) -> Table:
+def _make(connection: Connection, database: RowsDatabase, target: Target, types: Types) -> None:
     sql = alchemy()
     columns = []
     for name, column in target.columns.items():
@@ -181,7 +181,6 @@ def _made(connection: Connection, database: RowsDatabase, target: Target, types:
     options = database.options(connection)
     made = sql.Table(target.table, sql.MetaData(schema=target.schema), *columns, **options)
     made.create(connection, checkfirst=True)
-    return made  # type: ignore[no-any-return]
 
 
 def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table) -> Iterator[str]:

@@ -59,3 +59,19 @@ def test_a_task_that_still_writes_when_its_attempt_is_given_up_leaves_nothing(
     other.commit(record)
     other.control.announce(other.control.ready(record))
     assert place.found() == [(9,)]
+
+
+def test_a_second_start_uses_the_staging_table_of_the_one_that_has_made_the_table(
+    place: Place,
+) -> None:
+    kinds = ["long", "int", "short", "string", "double", "float", "boolean", "binary", "date"]
+    kinds += ["timestamp", "timestamp_ntz", "decimal(10,2)"]
+    types = {f"c{n}": kind for n, kind in enumerate(kinds)}
+    used = set()
+    for attempt in range(2):
+        state = place.rows("c0").of(types).makeState()
+        if attempt == 0:
+            state.control.create(ControlRecord("log", Token(0, 0)))
+        state.control.begin(ControlRecord("log", Token(1, attempt)))
+        used.add(place.staging)
+    assert len(used) == 1
