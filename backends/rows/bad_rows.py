@@ -197,13 +197,16 @@ class Refusals:
 
         Of a staging table the user's is named instead.
         """
+        savepoint = self.connection.begin_nested()
         try:
-            with explained(self.database), self.connection.begin_nested():
+            with explained(self.database):
                 write()
-        except RefusedRowError as error:
+        except RefusedRowError as error:  # after others there may be no transaction any more
+            savepoint.rollback()
             reason = error.reason.replace(staging, self.target.name) if staging else error.reason
             reason = one_line(shortened(reason, _LONGEST_REASON))
             return replace(error, table=self.where, reason=reason)
+        savepoint.commit()
         return None
 
     def _fields(self, row: Mapping[str, Any]) -> Mapping[str, Any]:

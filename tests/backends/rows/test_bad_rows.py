@@ -14,9 +14,11 @@ import pytest
 from tests.backends.rows.conftest import DATABASES
 from tests.backends.rows.databases import Place
 from trident import GeneratorSpout, TridentTopology
-from trident.backends.rows import RefusedRowError, TooManyBadRowsError, bad_rows
+from trident.backends.rows import RefusedRowError, Rows, TooManyBadRowsError, bad_rows
+from trident.backends.rows.sqlite import SQLite
+from trident.batch.errors import OutageError
 from trident.batch.watchpoints import POINTS, watching
-from trident.errors import FailedException
+from trident.errors import FailedException, StateUnavailableError
 from trident.spark.error_json import error_from_json, error_to_json
 from trident.states.values import Token
 
@@ -427,3 +429,21 @@ def test_values_of_others_are_told_in_a_line_and_not_too_long(place: Place, tmp_
     [(_, reason, row, _)] = put_aside(place)
     assert row["what"] == odd
     assert reason.isascii()
+
+
+def test_what_ends_the_transaction_is_told_and_not_that_a_savepoint_is_gone(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Deadlocked(SQLite):
+        def load(self, connection: Any, staging: Any, rows: Any) -> None:
+            if rows.num_rows == 1:
+                connection.exec_driver_sql("ROLLBACK")
+                raise StateUnavailableError(str(self), "deadlock")
+            raise RefusedRowError(str(self), "bad")
+
+    topology = TridentTopology()
+    spout = GeneratorSpout(FIELDS, good, batch=SIZE, total=SIZE)
+    rows = Rows(Deadlocked(f"{tmp_path}/shop.db"), "t", "id")
+    topology.newStream("tuples", spout).partitionPersist(rows)
+    run = topology.start(trigger="available", patience=0)
+    with run, pytest.raises(OutageError, match="deadlock"):
+        run.awaitTermination()
