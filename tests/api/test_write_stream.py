@@ -82,6 +82,7 @@ def test_a_frame_that_aggregates_gives_the_rows_that_changed(orders: Orders) -> 
         ({"checkpoint": None}, UsageError, "from it the next start knows which rows"),
         ({"frame": 5}, OperationTypeError, "found 'int 5'"),
         ({"trigerr": 1}, PlanError, "Did you mean 'trigger'?"),
+        ({"checkpoint": None, "checkpointLocation": "x"}, PlanError, "Did you mean 'checkpoint'?"),
         ({"orderby": "total"}, PlanError, "Did you mean 'order_by'?"),
         ({"mode": "upsrt"}, UsageError, "Did you mean 'upsert'?"),
         ({"key": "id"}, TableMismatchError, "no field fills; filled are: order_id, total"),

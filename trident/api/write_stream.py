@@ -97,16 +97,16 @@ def writeStream(
                 "frame.write.jdbc(…)."
             )
             raise OperationTypeError("writeStream: the DataFrame isn't a stream", "", (), advice)
+        own = [*signature(writeStream).parameters][3:-1]
+        known = [*_STREAM, *[*signature(TridentTopology.start).parameters][3:-1]]
+        for option in options.keys() - {*known}:
+            raise PlanError("writeStream: there is no option", option, own + known)
         if checkpoint is None:
             advice = (
                 "Give the path of a folder that stays: from it the next start knows which rows "
                 "the table has."
             )
             raise UsageError("writeStream: checkpoint= is missing", "", (), advice)
-        own = [*signature(writeStream).parameters][3:-1]
-        known = [*_STREAM, *[*signature(TridentTopology.start).parameters][3:-1]]
-        for option in options.keys() - {*known}:
-            raise PlanError("writeStream: there is no option", option, own + known)
     rows = Rows(
         database,
         table,
