@@ -114,6 +114,10 @@ class RowsDatabase(ABC):
     def begin(self, connection: Connection) -> None:
         """Prepare a transaction that has just begun, of which nothing was asked yet."""
 
+    def is_elsewhere(self, connection: Any) -> bool:
+        """Whether a connection of the driver's that was kept leads to what isn't there any more."""
+        return False
+
     def check_deferred(self, connection: Connection) -> None:
         """Have checked now what would be checked when the transaction is committed: by then the log
         says that the batch is, and no row can be refused any more."""
@@ -158,7 +162,7 @@ def _engine(database: RowsDatabase, process: int) -> Engine:
     """The engine of a process: a fork has one of its own."""
     sqlalchemy = alchemy(database.extra)
     try:
-        return sqlalchemy.create_engine(  # type: ignore[no-any-return]
+        made = sqlalchemy.create_engine(
             f"{database.dialect}://",
             creator=database.connect,
             # Named, as SQLAlchemy takes the URL for that of a database in memory.
@@ -167,6 +171,13 @@ def _engine(database: RowsDatabase, process: int) -> Engine:
         )
     except ImportError as error:
         raise MissingDriverError("rows in a database", database.extra, str(error)) from None
+
+    def check(connection: Any, *_: object) -> None:
+        if database.is_elsewhere(connection):
+            raise sqlalchemy.exc.DisconnectionError  # the pool makes another one
+
+    sqlalchemy.event.listen(made, "checkout", check)
+    return made  # type: ignore[no-any-return]
 
 
 def alchemy(extra: str = "rows") -> Any:

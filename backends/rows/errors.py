@@ -9,6 +9,9 @@ from typing import Any
 from trident.states.errors import StateError
 from trident.states.printable import one_line, shortened
 
+CHANGED = "Was a table changed, or dropped? Start again: the start says all that does not fit."
+"""What to do where a statement fails that the start's look at the tables has found right."""
+
 _SHOWN = 20
 """How many columns of a row an error shows."""
 

@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
-from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
-from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
+from trident.states.errors import StateError, StateUnavailableError, StateURLError
 from trident.states.finding import Finding
 
 if TYPE_CHECKING:
@@ -68,9 +68,6 @@ _ADVICE: Mapping[int, str] = {
     1114: "Make room on its disk.",
     2003: _START,
 }
-_CORRUPT = (
-    "The table was changed or dropped while rows were written: undo it, or start the run again."
-)
 # of a class that says less: a check, a trigger's SIGNAL, a value that no partition takes, JSON
 _REFUSED = (1364, 1366, 1526, 1644, 3140, 3819, 4025)
 _OTHER_ROW = 1365
@@ -254,7 +251,7 @@ class MySQL(RowsDatabase):
             column = _COLUMN.search(str(said))
             return RefusedRowError(str(self), str(said), column and column[1])
         if code in (1051, 1054, 1146):
-            return CorruptStateError(str(self), str(said), _CORRUPT)
+            return StateError(f"{self}: {said}. {CHANGED}")
         if isinstance(error, driver.err.InterfaceError) or 2000 <= code < 3000:
             return StateUnavailableError(str(self), str(said), _CUT)
         return error  # the caller's mistake

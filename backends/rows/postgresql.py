@@ -13,10 +13,10 @@ from trident.backends.postgres.errors import of_driver
 from trident.backends.postgres.examination import examined
 from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
-from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.state_url import StateURL
-from trident.states.errors import CorruptStateError, StateUnavailableError
+from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
 from trident.states.finding import Finding
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ _RIGHTS = (
     "schema and on that of trident_rows, public if no search_path says another."
 )
 
-_CHANGED = (
-    "The table has changed since the start. Start again: the start says all that does not fit."
-)
+_NO_SCHEMA = "3F000"
+_MAKE = 'Create it; or where it is part of the table\'s name, give table=("schema", "a.name").'
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,10 @@ class PostgreSQL(RowsDatabase):
         found = of_driver(str(self), error)
         if code == _FORBIDDEN and isinstance(found, StateUnavailableError):
             return StateUnavailableError(found.place, found.problem, _RIGHTS)
+        if code == _NO_SCHEMA:
+            return StateError(f"{self}: {error.diag.message_primary}. {_MAKE}")  # type: ignore[attr-defined]
         if isinstance(found, CorruptStateError):
-            return CorruptStateError(found.what, found.found, _CHANGED)
+            return StateError(f"{self}: {found.found}. {CHANGED}")
         return found
 
 

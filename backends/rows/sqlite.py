@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
-from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
 from trident.backends.sqlite import SQLiteStore
+from trident.backends.sqlite.connections import file_identity
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateUnavailableError
 from trident.states.finding import Finding
@@ -21,10 +22,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Connection, Executable, Select, Table
 
-_CHANGED = "Was a table changed, or dropped? Start again: the start says all that does not fit."
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
 _COLUMN = re.compile(r"^NOT NULL constraint failed: .*\.(.+)$")
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows which file it has opened."""
+
+    file = ""
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,19 @@ class SQLite(RowsDatabase):
 
     def connect(self) -> sqlite3.Connection:
         try:
-            made = sqlite3.connect(
+            made = _Connection(
                 self.path, self.timeout, isolation_level=None, check_same_thread=False
             )
             for pragma in _PRAGMAS:
                 made.execute(f"PRAGMA {pragma}")
+            made.file = file_identity(self.path)
         except sqlite3.OperationalError as error:
             advice = "Is the folder there, and may this user write to it?"
             raise StateUnavailableError(self.path, str(error), advice) from None
         return made
+
+    def is_elsewhere(self, connection: Any) -> bool:
+        return bool(connection.file != file_identity(self.path))
 
     def begin(self, connection: Connection) -> None:
         # A transaction that read first could not begin to write while another one has written.
@@ -124,7 +134,7 @@ class SQLite(RowsDatabase):
                 return StateUnavailableError(str(self), str(error), "Does another process hold it?")
             if "overflow" in str(error):
                 return RefusedRowError(str(self), str(error))
-            return StateError(f"{self}: {error}. {_CHANGED}")
+            return StateError(f"{self}: {error}. {CHANGED}")
         return error
 
 

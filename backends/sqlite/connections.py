@@ -118,7 +118,7 @@ class FileConnections:
     def identity(self) -> str:
         """Return which file is open; where another one has replaced it, that is opened first."""
         with self.writer():
-            current = self._opened == _identity(self._path)
+            current = self._opened == file_identity(self._path)
         if not current:
             self.close()
             # The new file may have the inode number of the old one.
@@ -140,7 +140,7 @@ class FileConnections:
                 self._writer = None
 
     def _is_current(self, reader: _Reader) -> bool:
-        return reader.connection is not None and reader.file == _identity(self._path)
+        return reader.connection is not None and reader.file == file_identity(self._path)
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self._connect(self._path)
@@ -164,11 +164,11 @@ class FileConnections:
         except BaseException:
             connection.close()
             raise
-        self._opened = _identity(self._path)
+        self._opened = file_identity(self._path)
         return connection
 
     def _open_reader(self, path: str) -> _Reader:
-        file = _identity(path)
+        file = file_identity(path)
         if not os.path.exists(path):
             return _Reader(file, None)
         connection = self._connect_to_read()
@@ -195,7 +195,8 @@ class FileConnections:
         )
 
 
-def _identity(path: str) -> str:
+def file_identity(path: str) -> str:
+    """What tells a file from one that was put in its place."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

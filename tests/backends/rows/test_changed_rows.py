@@ -10,8 +10,11 @@ import pytest
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows.urls import database_from_url
+from trident.batch.watchpoints import watching
 from trident.log.errors import ChangedTopologyError
 from trident.states.control import ControlRecord
+from trident.states.errors import StateError
+from trident.states.values import Token
 from trident.testing import fail_at
 
 
@@ -61,6 +64,17 @@ def test_a_column_may_be_new_in_the_stream_and_in_the_table(place: Place, tmp_pa
         write(rows, tmp_path / "log", *more, fields=now)
     write(rows, tmp_path / "log", *more, fields=now, accept_change=accept)
     assert place.found() == [(1, 10, None), (2, 20, "new")]
+
+
+def test_a_table_that_changes_while_it_is_written_is_not_waited_for(
+    place: Place, tmp_path: Path
+) -> None:
+    def change(point: str, token: Token) -> None:
+        if point == "before ready":
+            place.execute("ALTER TABLE {table} RENAME COLUMN n TO m")
+
+    with watching(change), pytest.raises(StateError, match=r"Was a table changed, or dropped\?"):
+        write(place.rows("id"), tmp_path / "log", (1, 10))
 
 
 def test_a_log_forgets_retried_batches_of_rows(
