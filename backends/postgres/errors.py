@@ -24,6 +24,7 @@ _REFUSED = (  # of connections, of which the driver tells no code; the texts may
     ("password", "Give the user and the password of the URL, or PGPASSWORD, or a passfile."),
     ("SSL", "Check sslmode= and the certificates."),
     ("does not exist", "Create it, or give another one."),
+    ("resolve host", "Check the host's name, and that this machine can look it up."),
 )
 _ADVICE = {
     "53300": _MANY,
@@ -73,7 +74,7 @@ def of_driver(place: str, error: Exception) -> Exception:
     if code is None:
         if type(error).__name__ not in ("OperationalError", "ConnectionTimeout", "InterfaceError"):
             return error  # the caller's mistake
-        if "connection failed" not in said and "timeout" not in said:
+        if not any(part in said for part in ("connection failed", "timeout", "resolve host")):
             return StateUnavailableError(place, f"the connection was cut ({said})", _CUT)
         advice = next((advice for part, advice in _REFUSED if part in said), _START)
         return StateUnavailableError(place, said, advice)

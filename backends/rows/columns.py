@@ -88,7 +88,7 @@ def checked_staging(
     problems = list(_wrong_fields(target, types))
     table = None if problems else reflected(connection, target)
     if table is None and not problems:
-        problems = list(_not_made(target, types, begun))
+        problems = list(_not_made(connection, target, types, begun))
         if not problems:
             _make(connection, database, target, types)
             table = reflected(connection, target)  # as a later start finds it
@@ -156,11 +156,14 @@ def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
             yield f"mode='add' adds numbers, and the field {name} is {kind}"
 
 
-def _not_made(target: Target, types: Types, begun: bool) -> Iterator[str]:
+def _not_made(connection: Connection, target: Target, types: Types, begun: bool) -> Iterator[str]:
     """Why an absent table can't be made."""
     if begun:
         yield "the table is gone; restore it from a backup, or begin anew with another checkpoint"
         return
+    for name in alchemy().inspect(connection).get_table_names(target.schema):
+        if name.lower() == target.table.lower():
+            yield f"the table is not there, but one called {name} is: capitals count, so name that"
     for name in target.columns:
         if not types.get(name):
             yield (

@@ -18,7 +18,7 @@ from tests.backends.rows.test_rows import write
 from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows import RefusedRowError, TableMismatchError
 from trident.backends.rows.copying import copy
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import StateError, StateUnavailableError
 from trident.testing.servers.promised import Served
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | st.text(
@@ -176,6 +176,19 @@ def test_all_that_the_users_table_has_beside_goes_on_working(
         rows = Rows(postgres_server.url, place, key, columns=columns, name=f"other{n}")
         with pytest.raises(RefusedRowError, match=why):
             write(rows, fields, (refused, customer, None, mood, None))
+
+
+def test_a_schema_that_is_absent_is_said(postgres_server: Served) -> None:
+    with pytest.raises(StateError, match='"nowhere" does not exist. Create it; or where'):
+        write(Rows(postgres_server.url, "nowhere.orders"), "id long", (1,))
+
+
+def test_a_table_of_other_capitals_is_named_and_none_made(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute("CREATE TABLE purchases (id bigint)")
+    with pytest.raises(TableMismatchError, match="but one called purchases is: capitals count"):
+        write(Rows(postgres_server.url, ("Der Laden %", "Purchases")), "id long", (1,))
 
 
 def test_rows_go_into_the_partitions_of_a_table(
