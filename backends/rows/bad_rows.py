@@ -93,6 +93,8 @@ class Refusals:
         refused = self._refused(lambda: self._merge(self.target, table, rows))
         if refused is None:
             return
+        if self.target.mode == "upsert" and not self.target.order_by:  # else it is known by now
+            check_unique(self.connection, rows, self.target)
         numbered, pieces = self._numbered(rows), replace(self.target, order_by=None)
         chosen = alchemy().select(numbered)
 

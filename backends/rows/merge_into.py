@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Executable, Select, Table, and_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.visitors import InternalTraversal
 
 from trident.backends.rows.merging import Change
 
@@ -19,31 +20,39 @@ class MergeInto(Executable, ClauseElement):
     others who insert the same.
     """
 
-    inherit_cache = False
+    # By these SQLAlchemy knows a statement that it has compiled before.
+    _traverse_internals = [  # noqa: RUF012
+        ("table", InternalTraversal.dp_clauseelement),
+        ("rows", InternalTraversal.dp_clauseelement),
+        ("same", InternalTraversal.dp_clauseelement),
+        ("names", InternalTraversal.dp_string_list),
+        ("values", InternalTraversal.dp_clauseelement_list),
+    ]
 
     def __init__(
         self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
     ) -> None:
+        given = rows.subquery("trident_given")
         self.table = table
-        self.rows = rows.subquery("trident_given")
-        self.key = key
-        self.changed = changed
+        self.rows = given
+        self.same = and_(*[table.c[name] == given.c[name] for name in key])
+        self.names = list(changed)
+        self.values = [change(table.c[name], given.c[name]) for name, change in changed.items()]
 
 
 @compiles(MergeInto)
 def _merge(merge: MergeInto, compiler: Any, **options: Any) -> str:
-    table, rows, quoted = merge.table, merge.rows, compiler.preparer.quote
-    same = and_(*[table.c[name] == rows.c[name] for name in merge.key])
-    changes = [
-        f"{quoted(name)} = {compiler.process(change(table.c[name], rows.c[name]), **options)}"
-        for name, change in merge.changed.items()
-    ]
-    names = [column.name for column in rows.c]
-    given = ", ".join(compiler.process(rows.c[name], **options) for name in names)
+    rows, quoted = merge.rows, compiler.preparer.quote
+    changes = ", ".join(
+        f"{quoted(name)} = {compiler.process(value, **options)}"
+        for name, value in zip(merge.names, merge.values, strict=True)
+    )
+    names = ", ".join(quoted(column.name) for column in rows.c)
+    given = ", ".join(compiler.process(column, **options) for column in rows.c)
     return (
-        f"MERGE INTO {compiler.preparer.format_table(table)} "
+        f"MERGE INTO {compiler.preparer.format_table(merge.table)} "
         f"USING {compiler.process(rows, asfrom=True, **options)} "
-        f"ON {compiler.process(same, **options)} "
-        f"WHEN MATCHED THEN {'UPDATE SET ' + ', '.join(changes) if changes else 'DO NOTHING'} "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({given})"
+        f"ON {compiler.process(merge.same, **options)} "
+        f"WHEN MATCHED THEN {f'UPDATE SET {changes}' if changes else 'DO NOTHING'} "
+        f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({given})"
     )

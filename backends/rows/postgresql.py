@@ -32,7 +32,7 @@ _LOCK_SECONDS = 30
 _OFTEN = 2**20
 """Bytes of a staging table that are rather given back than deleted row by row."""
 
-_REFUSED = ("22", "23", "44", "P0001")
+_REFUSED = ("21000", "22", "23", "44", "P0001")
 """What the codes of errors about a row begin with; the last is what triggers raise."""
 _COPIED = re.compile(r"^COPY .*, line \d+, column ([^:]+)")
 
@@ -60,6 +60,7 @@ class PostgreSQL(RowsDatabase):
 
     extra = "rows,postgres"
     dialect = "postgresql+psycopg"
+    finds_duplicates = True
 
     @property
     def place(self) -> str:

@@ -57,10 +57,15 @@ class RowsState(State):
 
         given, part = pa.Table.from_batches(pending), secrets.randbits(63)
         rows, rest = _staged(given, self._target), given.drop_columns(self._target.fields)
-        self._store.stage(part, rows, rest, record)
+        self._store.keep(record.token, part, rows, rest)
         self.receipt = {str(part): rows.num_rows}
         self.rows_written += rows.num_rows
-        self.take(record.token, self.receipt)
+
+    def stage(self, batch: Batch) -> Receipt:
+        """Write what was committed, by a task; return what is to cross to the driver."""
+        if self.receipt:
+            self._store.stage(self._record(batch))
+        return self.receipt
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows of the user's table, ordered by the key, else as they come: for tests."""

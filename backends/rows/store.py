@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
@@ -13,7 +13,7 @@ import orjson
 from trident.backends.rows.bad_rows import Refusals, good_rows, put_aside, sources
 from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
-from trident.backends.rows.database import RowsDatabase, alchemy
+from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.errors import RefusedRowError
 from trident.backends.rows.merging import merge
 from trident.backends.rows.target import BAD, NUMBER, PART, REASON, SOURCE, Target
@@ -50,32 +50,24 @@ class RowsStore(IBackingMap):
         self._types = types
         self._catalog = catalog()
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
+        self._kept: tuple[Token, pa.Table, pa.Table] | None = None
 
     # Tasks.
 
-    def stage(self, part: int, rows: pa.Table, rest: pa.Table, record: ControlRecord) -> None:
-        """Write the rows of one task, where the control record is still the one that has begun.
+    def stage(self, record: ControlRecord) -> None:
+        """Write the rows that are kept, where the control record is still the one that has begun.
 
         In one transaction: so a task that was overtaken leaves nothing. Those of a task whose
-        answer was lost stay, and are not named when the attempt is made ready. `rest` are the
-        fields of the rows that are not stored.
+        answer was lost stay, and are not named when the attempt is made ready.
         """
-        import pyarrow as pa
+        try:
+            self._stage(record, careful=False)
+        except RefusedRowError:
+            self._stage(record, careful=True)
 
-        own = self._target
-        rows = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
-        if self._database.numbered or own.dead_letters:
-            rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
-        if own.dead_letters:
-            rows = rows.append_column(SOURCE, sources(rest))
-        names = [*rows.schema.names, *[REASON, BAD] * own.dead_letters]
-        if not (own.dead_letters and any(rows.column(name).null_count for name in own.key)):
-            with suppress(RefusedRowError), self._begun(record) as (connection, target):
-                self._database.load(connection, _named(target, names), rows)
-                return
+    def _stage(self, record: ControlRecord, *, careful: bool) -> None:
         with self._begun(record) as (connection, target):
-            refusals = Refusals(connection, self._database, target, record.token)
-            refusals.load(_named(target, names), rows, rest)
+            self._load(connection, target, record.token, careful)
 
     @contextmanager
     def _begun(self, record: ControlRecord) -> Iterator[tuple[Connection, Target]]:
@@ -91,6 +83,39 @@ class RowsStore(IBackingMap):
             if connection.execute(fence.with_for_update(read=True)).first() is None:
                 raise StaleBatchError(record.token)
 
+    # Both.
+
+    def keep(self, token: Token, part: int, rows: pa.Table, rest: pa.Table) -> None:
+        """Keep the rows of an attempt: the driver's are written with the record that is ready.
+
+        `rest` are the fields of the rows that are not stored.
+        """
+        import pyarrow as pa
+
+        own = self._target
+        rows = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
+        if self._database.numbered or own.dead_letters:
+            rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+        if own.dead_letters:
+            rows = rows.append_column(SOURCE, sources(rest))
+        self._kept = token, rows, rest
+        self.written(token, {part: rows.num_rows})
+
+    def _load(self, connection: Connection, target: Target, token: Token, careful: bool) -> None:
+        """Write the rows that are kept of an attempt into the staging table."""
+        if self._kept is None or self._kept[0] != token:
+            return
+        _, rows, rest = self._kept
+        staging = _named(target, (*rows.schema.names, *[REASON, BAD] * target.dead_letters))
+        keyless = target.dead_letters and any(rows.column(name).null_count for name in target.key)
+        if careful or keyless:
+            refusals = Refusals(connection, self._database, target, token)
+            refusals.load(staging, rows, rest)
+        else:
+            self._database.load(connection, staging, rows)
+
+    # The driver.
+
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows of the user's table, ordered by the key."""
         with self._database.transaction() as connection:
@@ -100,8 +125,6 @@ class RowsStore(IBackingMap):
             key = [table.c[name] for name in self._target.key]
             found = connection.execute(alchemy().select(table).order_by(*key))
             return [tuple(row) for row in found]
-
-    # The driver.
 
     def written(self, token: Token, parts: Mapping[int, int]) -> None:
         """Note which tasks have written how many rows of an attempt: these count, no others."""
@@ -136,6 +159,7 @@ class RowsStore(IBackingMap):
         held = self._held(changes)
         if held is not None:
             held.close()
+            self._kept = None
         return held is not None
 
     def _held(self, changes: Sequence[Change]) -> ExitStack | None:
@@ -159,7 +183,7 @@ class RowsStore(IBackingMap):
         return None
 
     def incarnation(self) -> str:
-        with self._database.transaction() as connection:
+        with explained(self._database), self._database.engine.connect() as connection:
             return self._database.incarnation(connection)
 
     def multiGet(self, keys: Sequence[Any]) -> NoReturn:
@@ -195,7 +219,7 @@ class RowsStore(IBackingMap):
         Those that the topology has lost, or has under another name now, and those that a database
         has forgotten to have announced. Looked for when something begins.
         """
-        if new.ready:
+        if new.ready or new.committed >= new.token.txid:
             return set()
         rows = connection.execute(alchemy().select(self._catalog))
         records = {row.name: _record(row) for row in rows}
@@ -211,11 +235,13 @@ class RowsStore(IBackingMap):
             self._merge(connection, found, old.token, careful)
         if old is None or old.token != new.token:  # a begin: nothing that was left there counts
             kept = Target.decode(found.kept)
+            unfinished = old is None or old.committed < old.token.txid  # else the merge emptied it
             for target in {kept.staging: kept, self._target.staging: self._target}.values():
-                if target.staging:
-                    self._database.empty(connection, _named(target, [PART, *target.staged]), 0)
+                if target.staging and (unfinished or kept.staging != self._target.staging):
+                    self._database.empty(connection, _named(target, (PART, *target.staged)), 0)
             told |= {"kept": self._target.encode(), "parts": None}
         elif new.ready and not old.ready:
+            self._load(connection, Target.decode(found.kept), new.token, careful)
             token, parts = self._written
             counted = {str(part): rows for part, rows in parts.items() if token == new.token}
             told["parts"] = orjson.dumps(counted).decode()
@@ -227,7 +253,7 @@ class RowsStore(IBackingMap):
         if not parts:
             return
         target, sql = Target.decode(found.kept), alchemy()
-        staging = _named(target, [PART, *target.staged])
+        staging = _named(target, (PART, *target.staged))
         counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
         there, due = connection.execute(counted).scalar_one(), sum(parts.values())
         if there != due:
@@ -236,10 +262,7 @@ class RowsStore(IBackingMap):
                 f"it has {there} rows of a batch of {due}, so the database has lost some",
                 "Restore it from a backup.",
             )
-        columns = target.columns.values()
-        table = sql.Table(
-            target.table, sql.MetaData(schema=target.schema), *map(sql.Column, columns)
-        )
+        table = _table(target.schema, target.table, tuple(target.columns.values()))
         if careful:
             Refusals(connection, self._database, target, token).merge(table, staging, parts)
         else:
@@ -300,8 +323,13 @@ def _record(row: Row[Any] | None) -> ControlRecord | None:
     return None if stored is None else ControlRecord.decode(stored)
 
 
-def _named(target: Target, columns: Sequence[str]) -> Table:
+def _named(target: Target, columns: tuple[str, ...]) -> Table:
     """The staging table of a target, with columns of any type."""
+    return _table(target.schema, target.staging, columns)
+
+
+@lru_cache
+def _table(schema: str | None, name: str, columns: tuple[str, ...]) -> Table:
+    """The same table each time, by which SQLAlchemy knows a statement that it has compiled."""
     sql = alchemy()
-    metadata = sql.MetaData(schema=target.schema)
-    return sql.Table(target.staging, metadata, *map(sql.Column, columns))  # type: ignore[no-any-return]
+    return sql.Table(name, sql.MetaData(schema=schema), *map(sql.Column, columns))  # type: ignore[no-any-return]

@@ -107,8 +107,9 @@ class LateTask:
             state = self.rows.makeState()
             state.beginCommit(self.record)
             state.append(batch)
+            state.commit(self.record)
             try:
-                state.commit(self.record)
+                state.stage(self.record)
                 text = "written"
             except StaleBatchError:
                 text = "overtaken"

@@ -83,7 +83,7 @@ class UpdateStage:
             state.beginCommit(task.record)
             made = update_state(self.update, state, block, task)
             state.commit(task.record)
-            receipt = state.receipt if isinstance(state, RowsState) else {}
+            receipt = state.stage(task.record) if isinstance(state, RowsState) else {}
             return made, Outcome(0, *counters.counts()), receipt
         finally:
             state.close()

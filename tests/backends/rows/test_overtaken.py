@@ -53,8 +53,9 @@ def test_a_task_that_still_writes_when_its_attempt_is_given_up_leaves_nothing(
         other.control.begin(record)
 
     monkeypatch.setattr(database, "load", load_late)
+    late.commit(given_up)
     with pytest.raises(StaleBatchError):
-        late.commit(given_up)
+        late.stage(given_up)
     other.append(pa.RecordBatch.from_pydict({"id": [9]}))
     other.commit(record)
     other.control.announce(other.control.ready(record))
