@@ -28,7 +28,11 @@ from trident.chaos.process import end_with_parent
 LOADED = [
     "trident.api.run",
     "trident.backends.redis",
-    "trident.backends.rows",
+    "trident.backends.rows.mysql",
+    "trident.backends.rows.copying",
+    "trident.backends.rows.merge_into",
+    "trident.backends.rows.postgresql",
+    "trident.backends.rows.sqlite",
     "trident.backends.sqlite",
     "trident.chaos.tables",
     "trident.drpc.service",
@@ -39,8 +43,13 @@ LOADED = [
     "trident.spouts.kafka",
     "trident.storm",
     "confluent_kafka",
+    "psycopg",
+    "pymysql",
     "redis",
-    "sqlalchemy.dialects",
+    "pyarrow.compute",
+    "sqlalchemy.dialects.mysql.pymysql",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite",
 ]
 """What programs import, where it can be; no module of the tests: that is run anew."""
 
