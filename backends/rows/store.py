@@ -277,10 +277,9 @@ class RowsStore(IBackingMap):
         """Make what is missing, once; look whether the table takes the rows."""
         if self._target.staging:
             return
-        with self._database.transaction() as connection:
-            self._catalog.create(connection, checkfirst=True)
-            if self._target.dead_letters:
-                bad_rows(self._target.schema).create(connection, checkfirst=True)
+        self._make(self._catalog)
+        if self._target.dead_letters:
+            self._make(bad_rows(self._target.schema))
         with self._database.transaction() as connection:
             found = self._row(connection)
             begun = (record := _record(found)) is not None and not record.is_unused
@@ -292,6 +291,17 @@ class RowsStore(IBackingMap):
                 row = {"name": self.prefix, "kept": target.encode()}
                 connection.execute(self._catalog.insert().values(row))
         self._target = target
+
+    def _make(self, table: Table) -> None:
+        """Make a table of all states where it is absent; another driver may just do so."""
+        for again in (True, False):
+            try:
+                with self._database.transaction() as connection:
+                    table.create(connection, checkfirst=True)
+                return
+            except Exception:
+                if not again:
+                    raise
 
     def _row(self, connection: Connection) -> Row[Any] | None:
         asked = alchemy().select(self._catalog).where(self._catalog.c.name == self.prefix)

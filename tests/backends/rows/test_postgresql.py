@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 from tests.backends.rows.test_rows import write
 from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows import RefusedRowError, TableMismatchError
+from trident.backends.rows.catalog import catalog
 from trident.backends.rows.copying import copy
+from trident.backends.rows.urls import database_from_url
 from trident.states.errors import StateError, StateUnavailableError
 from trident.testing.servers.promised import Served
 
@@ -218,3 +221,25 @@ def test_a_moment_for_a_column_without_zone_is_told_to_be_cast(postgres_server: 
         server.execute(f"CREATE TABLE {table} (at timestamp)")
     with pytest.raises(TableMismatchError, match="without time zone, .* cast it to timestamp_ntz"):
         topology.start()
+
+
+def test_a_driver_that_starts_while_another_makes_the_tables_takes_these(
+    postgres_server: Served,
+) -> None:
+    name = f"fresh{uuid4().hex[:8]}"
+    with psycopg.connect(postgres_server.url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+    database = database_from_url(f"{postgres_server.url.rpartition('/')[0]}/{name}")
+    engine = database.engine
+    state = Rows(database, "t", "id").of({"id": "long"}).makeState()
+    found: list[object] = []
+    starting = Thread(target=lambda: found.append(state.control.read()))
+    with database.transaction() as other:
+        catalog().create(other)
+        starting.start()
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while starting.is_alive() and not other.exec_driver_sql(waiting).scalar_one():
+            pass
+    starting.join()
+    engine.dispose()
+    assert found == [None]
