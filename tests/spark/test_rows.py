@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ import trident
 from tests.backends.rows.databases import Place
 from tests.spark.lines import PATIENCE
 from tests.spark.shared_rows import SharedFile
-from trident import Rows
+from trident import GeneratorSpout, Rows, TridentTopology
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import watching
+from trident.spark.mixed_engine import Expected
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError
 from trident.states.values import Token
@@ -60,9 +62,9 @@ class Numbers:
         assert {(each.keys_written, each.engine) for each in done} == {(SIZE, "spark")}
         return [each.attempts for each in done]
 
-    def found(self) -> list[int]:
+    def found(self, table: str = "t") -> list[int]:
         with closing(sqlite3.connect(self.database.path)) as connection:
-            return sorted(value for (value,) in connection.execute("SELECT * FROM t"))
+            return sorted(value for (value,) in connection.execute(f"SELECT * FROM {table}"))
 
 
 @pytest.fixture
@@ -213,3 +215,21 @@ def test_a_batch_without_rows_changes_nothing(numbers: Numbers) -> None:
         run.awaitTermination(PATIENCE)
     assert [each.keys_written for each in run.groups["t"].recentProgress] == [0]
     assert numbers.found() == []
+
+
+def test_batches_of_either_engine_are_in_one_table_once(
+    numbers: Numbers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = cycle([True, False])
+    monkeypatch.setattr(Expected, "local_is_faster", lambda self, tuples: next(turns))
+    topology = TridentTopology()
+    spout = GeneratorSpout("value long", lambda n: (n,), batch=SIZE, total=4 * SIZE)
+    stream = topology.newStream("numbers", spout)
+    for table in ("t", "u"):  # two in one batch
+        stream.partitionPersist(Rows(numbers.database, table))
+    with topology.start(numbers.spark, numbers.folder / "log", trigger="available") as run:
+        assert run.awaitTermination(PATIENCE)
+    done = run.groups["numbers"].recentProgress
+    assert [each.engine for each in done] == ["local", "spark", "local", "spark"]
+    assert {each.keys_written for each in done} == {2 * SIZE}
+    assert numbers.found() == numbers.found("u") == [*range(4 * SIZE)]
