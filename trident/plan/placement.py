@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trident.backends.rows import Rows
 from trident.plan.nodes import NativeNode, StateDeclaration, StateQueryNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.classic import has_partitions
@@ -34,7 +35,7 @@ def _state_of(node: object) -> StateDeclaration | None:
 def _is_elsewhere(group: BatchGroup, state: StateDeclaration) -> bool:
     """Whether a state's objects have to be made where they are on Spark.
 
-    A map is in its store, which any process reaches; a state of the user's own may be where its
-    partition is.
+    A map is in its store and rows are in their database, which any process reaches; a state of the
+    user's own may be where its partition is.
     """
-    return not group.is_here(state) and not isinstance(state.factory, MapStateFactory)
+    return not (group.is_here(state) or isinstance(state.factory, MapStateFactory | Rows))
