@@ -151,6 +151,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert str(tmp_path) in str(raised.value)
 
 
+def test_the_checkpoint_of_a_query_of_sparks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "metadata").touch()
+    for folder in ("offsets", "commits"):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(CheckpointError, match="a query of Spark's own.* Give a new folder"):
+        open_checkpoint(tmp_path, ["words"])
+
+
 @pytest.mark.parametrize("group", ["words", "a/b", "..", ".", ".lock", "ü ß", "%2E"])
 def test_each_group_has_a_folder_of_its_own_inside(tmp_path: Path, group: str) -> None:
     folder = tmp_path / folder_of(group)

@@ -28,6 +28,9 @@ Place = str | os.PathLike[str]
 FolderAt = Callable[[Place], Folder]
 """Finds the folder of a path or URL, with the file systems that it knows."""
 
+_SPARKS = ("metadata", "offsets", "commits")
+"""What is in the folder of a query of Structured Streaming's."""
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
@@ -121,6 +124,13 @@ def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> Hel
                 text,
                 "it is a folder, and spark_checkpoint= was given",
                 "Leave that out: Spark's own checkpoint is in the folder.",
+            )
+        if all((local_path(text) / name).exists() for name in _SPARKS):
+            raise CheckpointError(
+                text,
+                "it belongs to a query of Spark's own, whose offsets can't be taken over",
+                "Give a new folder. The stream begins there where the options of its source say, "
+                "such as Kafka's startingOffsets.",
             )
         return Checkpoint(text)
     return StoredCheckpoint(_store(text), spark_checkpoint)
