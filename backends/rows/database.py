@@ -36,6 +36,8 @@ class RowsDatabase(ABC):
     numbered: ClassVar[bool] = False
     """Whether the staging table has a key, by which the rows of one task are found: their number
     beside their part."""
+    pings: ClassVar[bool] = True
+    """Whether a kept connection is tried by a statement; else :meth:`is_elsewhere` knows."""
     finds_duplicates: ClassVar[bool] = False
     """Whether an upsert of two rows of one key is refused by the database itself."""
 
@@ -115,7 +117,7 @@ class RowsDatabase(ABC):
         """Prepare a transaction that has just begun, of which nothing was asked yet."""
 
     def is_elsewhere(self, connection: Any) -> bool:
-        """Whether a connection of the driver's that was kept leads to what isn't there any more."""
+        """Return whether a kept connection of the driver's leads to what isn't there any more."""
         return False
 
     def check_deferred(self, connection: Connection) -> None:
@@ -167,7 +169,7 @@ def _engine(database: RowsDatabase, process: int) -> Engine:
             creator=database.connect,
             # Named, as SQLAlchemy takes the URL for that of a database in memory.
             poolclass=sqlalchemy.QueuePool,
-            pool_pre_ping=True,
+            pool_pre_ping=database.pings,
         )
     except ImportError as error:
         raise MissingDriverError("rows in a database", database.extra, str(error)) from None

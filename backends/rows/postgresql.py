@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trident.backends.pool import is_quiet
 from trident.backends.postgres.connections import OPTIONS, Database, address
 from trident.backends.postgres.driver import definition
 from trident.backends.postgres.errors import of_driver
@@ -61,6 +62,7 @@ class PostgreSQL(RowsDatabase):
     extra = "rows,postgres"
     dialect = "postgresql+psycopg"
     finds_duplicates = True
+    pings = False
 
     @property
     def place(self) -> str:
@@ -68,6 +70,10 @@ class PostgreSQL(RowsDatabase):
 
     def connect(self) -> Any:
         return self.server.connect()
+
+    def is_elsewhere(self, connection: Any) -> bool:
+        # What the server has said, unasked, is its farewell.
+        return connection.closed or not is_quiet(connection.fileno())
 
     def begin(self, connection: Connection) -> None:
         # Who stands still loses the locks before others, as the next driver, give up waiting.

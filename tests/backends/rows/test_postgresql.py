@@ -243,3 +243,25 @@ def test_a_driver_that_starts_while_another_makes_the_tables_takes_these(
     starting.join()
     engine.dispose()
     assert found == [None]
+
+
+def test_the_staging_table_does_not_grow_with_what_was_deleted(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    rows = Rows(postgres_server.url, ("Der Laden %", "texts"), "n")
+    write(rows, "n int, text string", *[(n, "x" * 1000) for n in range(4000)], batch=500)
+    [[size]] = sql.execute(
+        "SELECT max(pg_relation_size(oid)) FROM pg_class WHERE relname LIKE 'trident_der_laden%'"
+    ).fetchall()
+    assert size < 2 * 2**20  # all batches are 4 MB
+
+
+def test_a_connection_that_the_server_has_ended_is_opened_anew(postgres_server: Served) -> None:
+    database = database_from_url(postgres_server.url)
+    asked = "SELECT pg_backend_pid()"
+    with database.transaction() as connection:
+        first = connection.exec_driver_sql(asked).scalar_one()
+    with psycopg.connect(postgres_server.url) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+    with database.transaction() as connection:
+        assert connection.exec_driver_sql(asked).scalar_one() != first
