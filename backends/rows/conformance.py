@@ -63,7 +63,7 @@ class Writer:
         return record
 
     def stage(self, state: RowsState, record: ControlRecord, *rows: Row) -> None:
-        """Write the rows of a task."""
+        """Write the rows of a task, or the driver's, which follow with its record."""
         import pyarrow as pa
 
         columns = list(zip(*rows, strict=True))
@@ -72,6 +72,8 @@ class Writer:
         state.beginCommit(record)
         state.append(pa.RecordBatch.from_arrays(arrays, list(self.fields)))
         state.commit(record)
+        if state is not self.driver:
+            state.stage(record)
 
     def ready(self, txid: int, *rows: Row) -> ControlRecord:
         """Do all of a batch that comes before its merge."""
