@@ -23,7 +23,7 @@ from trident.backends.rows.mysql import MySQL
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import POINTS, watching
 from trident.cli.main import main
-from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
+from trident.states.errors import StateError, StateUnavailableError, StateURLError
 from trident.states.values import Token
 from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.promised import Served
@@ -313,7 +313,7 @@ def test_tls_needs_a_certificate_of_the_authority_that_is_given(tmp_path: Path) 
         (2006, StateUnavailableError),
         (1045, StateUnavailableError),
         (1644, RefusedRowError),  # a trigger's
-        (1146, CorruptStateError),
+        (1146, StateError),  # a table is gone
         (1064, pymysql.err.OperationalError),
     ],
 )
