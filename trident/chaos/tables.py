@@ -149,7 +149,8 @@ class TablesByHand(ByHand):
                 if self._is_there(connection, batches, batch):
                     return
                 for n, k, op, v in map(RowChange.parse, words):
-                    row = f"(n, k, v, changes, life) VALUES ({n}, {k}, {v or 0}, 1, {life.number})"
+                    value = "NULL" if v is None else v
+                    row = f"(n, k, v, changes, life) VALUES ({n}, {k}, {value}, 1, {life.number})"
                     connection.exec_driver_sql(f"INSERT INTO {changes} {row}")
                     connection.exec_driver_sql(f"DELETE FROM {mirror} WHERE k = {k}")
                     if op != "d":
