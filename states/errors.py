@@ -161,7 +161,8 @@ class OtherLogError(StateError):
         "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
         "adopt=Adopt.from_states('{found}', in_flight='committed' or 'burn'); to begin anew, "
         "give the state another name, or remove what is there: python -m trident state drop URL "
-        "(in memory: make a new Factory; of rows in a table: delete their name from trident_rows)."
+        "(in memory: make a new Factory; of rows in a table: DELETE FROM trident_rows WHERE name = "
+        "the table's, or that of Rows(name=))."
     )
 
 
