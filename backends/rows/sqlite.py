@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
-from trident.backends.rows.errors import CHANGED, RefusedRowError
+from trident.backends.rows.errors import CHANGED, RefusedRowError, TableMismatchError
 from trident.backends.rows.merging import Change
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite.connections import file_identity
@@ -107,6 +107,11 @@ class SQLite(RowsDatabase):
             raise RefusedRowError(str(self), f"FOREIGN KEY constraint failed: {reason}")
 
     def refine(self, connection: Connection, table: Table) -> None:
+        # SQLite finds a table by any capitals; what looks for its keys doesn't.
+        asked = "SELECT name FROM sqlite_master WHERE tbl_name = name AND name = ? COLLATE NOCASE"
+        name = connection.exec_driver_sql(asked, (table.name,)).scalar()
+        if name not in (None, table.name):
+            raise TableMismatchError(f"{table.name} in {self}", [f"it is called {name}: name that"])
         found = connection.exec_driver_sql(
             "SELECT c.name, c.coll FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS c "
             """WHERE i."unique" AND c.key AND c.coll <> 'BINARY'""",

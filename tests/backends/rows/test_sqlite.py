@@ -26,6 +26,13 @@ def test_a_file_that_was_deleted_between_two_runs_of_a_process_is_written_anew(
             file.unlink()
 
 
+def test_a_table_of_other_capitals_is_named(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY)")
+    with pytest.raises(TableMismatchError, match=f"it is called {place.table}: name that"):
+        written(Rows(place.url, place.table.upper(), "id"), "id long", (1,))
+
+
 def test_a_schema_is_refused_as_a_file_has_none(tmp_path: Path) -> None:
     topology = TridentTopology()
     rows = Rows(f"sqlite:{tmp_path}/shop.db", "shop.orders")
