@@ -172,4 +172,5 @@ def _bindable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def from_url(url: StateURL) -> SQLite:
     """Return the database of ``sqlite:shop.db``; ``timeout=`` is in seconds."""
-    return SQLite(url.path, **url.read_own(timeout=float))
+    file = SQLiteStore(url.local_path())  # which refuses what is none
+    return SQLite(file.path, **url.read_own(timeout=float))

@@ -10,7 +10,7 @@ import pytest
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
 from trident.backends.rows import DuplicateKeyError, RefusedRowError, Rows, TableMismatchError
-from trident.errors import TridentError
+from trident.errors import StateURLError, TridentError
 
 
 def test_a_file_that_was_deleted_between_two_runs_of_a_process_is_written_anew(
@@ -31,6 +31,12 @@ def test_a_table_of_other_capitals_is_named(tmp_path: Path) -> None:
     place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY)")
     with pytest.raises(TableMismatchError, match=f"it is called {place.table}: name that"):
         written(Rows(place.url, place.table.upper(), "id"), "id long", (1,))
+
+
+@pytest.mark.parametrize("url", ["sqlite://shop.db", "sqlite::memory:", "sqlite:"])
+def test_a_url_of_no_file_is_refused(url: str) -> None:
+    with pytest.raises(StateURLError, match="it has no hosts|is no file; give the path of one"):
+        Rows(url, "orders")
 
 
 def test_a_schema_is_refused_as_a_file_has_none(tmp_path: Path) -> None:
