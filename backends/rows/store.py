@@ -209,7 +209,8 @@ class RowsStore(IBackingMap):
                 self._become(connection, found[name], old.announced(), careful)
         for name, new in told.items():
             self._become(connection, found[name], new, careful)
-        if any(new.ready for new in told.values()):
+        olds = {name: _record(found[name]) for name in told}
+        if any(new.ready and (old := olds[name]) and old.ready for name, new in told.items()):
             self._database.check_deferred(connection)
         return True
 
