@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
@@ -35,6 +35,25 @@ Change = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and what that has to be before."""
 
 
+class _Entry(NamedTuple):
+    """A state in the catalog.
+
+    Where it is `whole`, all rows of its batch were written in the transaction that put the record:
+    they are there if that is.
+    """
+
+    name: str
+    kept: str
+    control: bytes | None
+    parts: str | None
+    whole: bool = False
+
+    @property
+    def record(self) -> ControlRecord | None:
+        """The control record."""
+        return None if self.control is None else ControlRecord.decode(self.control)
+
+
 class RowsStore(IBackingMap):
     """The rows of one state on their way into the user's table; it has no entries.
 
@@ -51,6 +70,10 @@ class RowsStore(IBackingMap):
         self._catalog = catalog()
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
         self._kept: tuple[Token, pa.Table, pa.Table] | None = None
+        self._left: _Entry | None = None
+        """What this process has put last, if nothing has gone wrong since."""
+        self._asked: str | None = None
+        self._has_begun = False
 
     # Tasks.
 
@@ -153,36 +176,50 @@ class RowsStore(IBackingMap):
             held = self._held(changes)
         except CorruptStateError as lost:  # of a batch that is not committed yet
             raise StateUnavailableError(lost.what, lost.found, "The batch is retried.") from None
-        return None if held is None else (held.close, partial(_undo, held))
+        return None if held is None else (partial(self._finish, *held), partial(_undo, held[0]))
 
     def _put(self, changes: Sequence[Change]) -> bool:
         held = self._held(changes)
         if held is not None:
-            held.close()
+            self._finish(*held)
             self._kept = None
         return held is not None
 
-    def _held(self, changes: Sequence[Change]) -> ExitStack | None:
+    def _finish(self, transaction: ExitStack, left: Sequence[_Entry]) -> None:
+        transaction.close()
+        self._left = left[0] if len(left) == 1 else None
+
+    def _held(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[_Entry]] | None:
         """Replace records in a transaction that is left open, and committed when it is closed.
 
         None where one is not as expected. Where the table refuses a row it is done anew, with a
         look at each row that is at fault.
         """
         self._check()
+        left, self._left = self._left, None
+        self._asked = None
+        known = left if left and [change[2] for change in changes] == [left.control] else None
         try:
-            return self._tried(changes, careful=False)
+            return self._tried(changes, known, careful=False)
         except RefusedRowError:
-            return self._tried(changes, careful=True)
+            return self._tried(changes, known, careful=True)
 
-    def _tried(self, changes: Sequence[Change], *, careful: bool) -> ExitStack | None:
+    def _tried(
+        self, changes: Sequence[Change], known: _Entry | None, *, careful: bool
+    ) -> tuple[ExitStack, Sequence[_Entry]] | None:
         with ExitStack() as transaction:
             connection = transaction.enter_context(self._database.transaction())
-            if self._replaced(connection, changes, careful):
-                return transaction.pop_all()
+            left = self._replaced(connection, changes, known, careful)
+            if left is not None:
+                return transaction.pop_all(), left
             connection.rollback()
         return None
 
     def incarnation(self) -> str:
+        # What was asked in the transaction that made an attempt ready is of the server that has it.
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            return asked
         with explained(self._database), self._database.engine.connect() as connection:
             return self._database.incarnation(connection)
 
@@ -192,27 +229,57 @@ class RowsStore(IBackingMap):
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> NoReturn:
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
-    def _replaced(self, connection: Connection, changes: Sequence[Change], careful: bool) -> bool:
-        """Whether all records were as expected, and are replaced, in the order given."""
-        sql, states = alchemy(), self._catalog
+    def _replaced(
+        self,
+        connection: Connection,
+        changes: Sequence[Change],
+        known: _Entry | None,
+        careful: bool,
+    ) -> Sequence[_Entry] | None:
+        """Replace records, in the order given; None where one is not as expected.
+
+        What is `known` of a single one, as this process has left it, needn't be read.
+        """
         told = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
+        if known is not None and self._goes_on(known.record, told[known.name]):
+            found: Mapping[str, _Entry] = {known.name: known}
+        else:
+            found = self._locked(connection, told)
+        for name, _, expected in changes:
+            if str(name) not in found or found[str(name)].control != expected:
+                return None
+        for name in found.keys() - told.keys():
+            old = found[name].record
+            if old is not None and _waits(old, told[str(changes[0][0])]):
+                self._become(connection, found[name], old.announced(), careful)
+        left = [self._become(connection, found[name], new, careful) for name, new in told.items()]
+        if None in left:
+            return None
+        olds = {name: found[name].record for name in told}
+        if any(new.ready and (old := olds[name]) and old.ready for name, new in told.items()):
+            self._database.check_deferred(connection)
+        return [each for each in left if each is not None]
+
+    def _goes_on(self, old: ControlRecord | None, new: ControlRecord) -> bool:
+        """Whether nothing can wait for this change of a record that this process has put.
+
+        So it is but for the first attempt that this process begins, and for one that begins after
+        another which was given up, or never announced.
+        """
+        if old is None or old.token == new.token:
+            return old is not None
+        return self._has_begun and old.committed >= old.token.txid
+
+    def _locked(
+        self, connection: Connection, told: Mapping[str, ControlRecord]
+    ) -> Mapping[str, _Entry]:
+        """The entries of states, and of those whose batches wait, locked."""
+        sql, states = alchemy(), self._catalog
         names = told.keys() | self._waiting(connection, next(iter(told.values())))
         # Locked in order, so that no two who change several records wait for each other.
         asked = sql.select(states).where(states.c.name.in_(names)).order_by(states.c.name)
-        found = {row.name: row for row in connection.execute(asked.with_for_update())}
-        for name, _, expected in changes:
-            if name not in found or _stored(found[name]) != expected:
-                return False
-        for name in names - told.keys():
-            old = _record(found[name])
-            if old is not None and _waits(old, told[str(changes[0][0])]):
-                self._become(connection, found[name], old.announced(), careful)
-        for name, new in told.items():
-            self._become(connection, found[name], new, careful)
-        olds = {name: _record(found[name]) for name in told}
-        if any(new.ready and (old := olds[name]) and old.ready for name, new in told.items()):
-            self._database.check_deferred(connection)
-        return True
+        rows = connection.execute(asked.with_for_update())
+        return {row.name: _Entry(row.name, row.kept, _stored(row), row.parts) for row in rows}
 
     def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:
         """States of the same log whose committed batch was never announced.
@@ -227,42 +294,50 @@ class RowsStore(IBackingMap):
         return {name for name, old in records.items() if old is not None and _waits(old, new)}
 
     def _become(
-        self, connection: Connection, found: Row[Any], new: ControlRecord, careful: bool
-    ) -> None:
-        """Do what the change of a record means, and change it."""
-        old = _record(found)
-        told: dict[str, Any] = {"control": new.encode()}
+        self, connection: Connection, found: _Entry, new: ControlRecord, careful: bool
+    ) -> _Entry | None:
+        """Change a record, and do what that means; None where it was not as it was found."""
+        old, written = found.record, self._written
+        begins = old is None or old.token != new.token
+        readies = not begins and new.ready and old is not None and not old.ready
+        left = found._replace(control=new.encode(), whole=False)
+        if begins:
+            left = left._replace(kept=self._target.encode(), parts=None)
+        elif readies:
+            parts = written[1] if written[0] == new.token else {}
+            counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
+            own = self._kept is not None and self._kept[0] == new.token
+            left = left._replace(parts=counted, whole=own and len(parts) == 1)
+        states = self._catalog.c
+        same = (
+            states.control.is_(None) if found.control is None else states.control == found.control
+        )
+        changed = self._catalog.update().where(states.name == found.name, same)
+        told = {"control": left.control, "kept": left.kept, "parts": left.parts}
+        if connection.execute(changed.values(told)).rowcount != 1:
+            return None
         if old is not None and _waits(replace(old, log_id=new.log_id), new):
             self._merge(connection, found, old.token, careful)
-        if old is None or old.token != new.token:  # a begin: nothing that was left there counts
+        if begins:  # nothing that was left there counts
+            self._has_begun = not new.is_unused
             kept = Target.decode(found.kept)
             unfinished = old is None or old.committed < old.token.txid  # else the merge emptied it
             for target in {kept.staging: kept, self._target.staging: self._target}.values():
                 if target.staging and (unfinished or kept.staging != self._target.staging):
                     self._database.empty(connection, _named(target, (PART, *target.staged)), 0)
-            told |= {"kept": self._target.encode(), "parts": None}
-        elif new.ready and not old.ready:
+        elif readies:
             self._load(connection, Target.decode(found.kept), new.token, careful)
-            token, parts = self._written
-            counted = {str(part): rows for part, rows in parts.items() if token == new.token}
-            told["parts"] = orjson.dumps(counted).decode()
-        where = self._catalog.c.name == found.name
-        connection.execute(self._catalog.update().where(where).values(told))
+            self._asked = self._database.incarnation(connection)
+        return left
 
-    def _merge(self, connection: Connection, found: Row[Any], token: Token, careful: bool) -> None:
+    def _merge(self, connection: Connection, found: _Entry, token: Token, careful: bool) -> None:
         parts = {int(part): rows for part, rows in orjson.loads(found.parts or "{}").items()}
         if not parts:
             return
-        target, sql = Target.decode(found.kept), alchemy()
+        target, due = Target.decode(found.kept), sum(parts.values())
         staging = _named(target, (PART, *target.staged))
-        counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
-        there, due = connection.execute(counted).scalar_one(), sum(parts.values())
-        if there != due:
-            raise CorruptStateError(
-                f"the table {staging.name} in {self._database}",
-                f"it has {there} rows of a batch of {due}, so the database has lost some",
-                "Restore it from a backup.",
-            )
+        if not found.whole:
+            self._check_whole(connection, staging, parts)
         table = _table(target.schema, target.table, tuple(target.columns.values()))
         if careful:
             Refusals(connection, self._database, target, token).merge(table, staging, parts)
@@ -273,6 +348,20 @@ class RowsStore(IBackingMap):
             where = f"the table {target.name} in {self._database}"
             put_aside(connection, where, target, staging, parts, found.name, token.txid)
         self._database.empty(connection, staging, due)
+
+    def _check_whole(
+        self, connection: Connection, staging: Table, parts: Mapping[int, int]
+    ) -> None:
+        """Raise CorruptStateError where rows that these parts wrote are not there."""
+        sql = alchemy()
+        counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
+        there, due = connection.execute(counted).scalar_one(), sum(parts.values())
+        if there != due:
+            raise CorruptStateError(
+                f"the table {staging.name} in {self._database}",
+                f"it has {there} rows of a batch of {due}, so the database has lost some",
+                "Restore it from a backup.",
+            )
 
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""
