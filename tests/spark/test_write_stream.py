@@ -6,17 +6,15 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import trident
 from tests.backends.rows.databases import Place
 from trident.backends.rows import TableMismatchError
 from trident.errors import OperationTypeError, PlanError, StateURLError, TridentError, UsageError
-
-if TYPE_CHECKING:  # Pythons without Spark collect it too
-    from pyspark.sql import SparkSession
 
 ORDERS = "order_id long, total double"
 
