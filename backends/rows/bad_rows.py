@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.catalog import bad_rows
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.errors import RefusedRowError, TooManyBadRowsError, shown_row
-from trident.backends.rows.merging import check_unique, last_of_keys, merge, ranked
+from trident.backends.rows.merging import check_unique, last_of_keys, merging, ranked
 from trident.backends.rows.target import BAD, DELETED, NUMBER, ORDER, PART, REASON, SOURCE, Target
 from trident.states.printable import one_line, shortened
 from trident.states.values import Token
@@ -83,7 +83,7 @@ class Refusals:
         Raises
         ------
         RefusedRowError, TooManyBadRowsError, DuplicateKeyError
-            As :meth:`load` and :func:`~trident.backends.rows.merging.merge` do.
+            As :meth:`load` and :meth:`~trident.backends.rows.merging.Merge.run` do.
         """
         write = self._merge_apart if self.target.dead_letters else self._merge_or_tell
         write(table, staging, parts)
@@ -169,7 +169,7 @@ class Refusals:
         self.connection.execute(staging.update().where(this).values(told))
 
     def _merge(self, target: Target, table: Table, rows: Subquery) -> None:
-        merge(self.connection, self.database, target, table, rows)
+        merging(self.database, target, table, rows).run(self.connection)
         self.database.check_deferred(self.connection)
 
     # Both.
@@ -229,8 +229,11 @@ class Refusals:
         return replace(error, row=shown_row(row or {}), position=position)
 
 
-def good_rows(staging: Table, target: Target, parts: Mapping[int, int]) -> Subquery:
-    """What these parts of a batch wrote, but for what is put aside by now."""
+def good_rows(staging: Table, target: Target, parts: Any) -> Subquery:
+    """What these parts of a batch wrote, but for what is put aside by now.
+
+    The parts are their numbers, or the parameter that has them.
+    """
     rows = alchemy().select(staging).where(staging.c[PART].in_(parts))
     if target.dead_letters:
         rows = rows.where(staging.c[BAD].is_(None))

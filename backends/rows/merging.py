@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
@@ -10,46 +11,61 @@ from trident.backends.rows.errors import DuplicateKeyError
 from trident.backends.rows.target import DELETED, Target
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Subquery, Table
+    from sqlalchemy import Connection, Executable, Subquery, Table
 
 Change = Callable[[Any, Any], Any]
 """What a column becomes, of what is there and what the new row has."""
 
 
-def merge(
-    connection: Connection,
-    database: RowsDatabase,
-    target: Target,
-    table: Table,
-    rows: Subquery,
-) -> None:
-    """Merge rows of the staging table, in the transaction that is open.
+@dataclass(frozen=True)
+class Merge:
+    """The statements that merge some rows of a batch; made once, and run for each batch.
 
-    Raises
-    ------
-    DuplicateKeyError
-        For two rows of one key, where nothing says which of them is the last.
+    `several` finds a key of which there are two rows, where that is not allowed.
     """
+
+    target: Target
+    several: Executable | None
+    changes: tuple[Executable, ...]
+
+    def run(self, connection: Connection, given: Mapping[str, Any] | None = None) -> None:
+        """Merge them, in the transaction that is open; `given` are the statements' parameters.
+
+        Raises
+        ------
+        DuplicateKeyError
+            For two rows of one key, where nothing says which of them is the last.
+        """
+        if self.several is not None:
+            _check_none(connection.execute(self.several, given).first(), self.target)
+        for change in self.changes:
+            connection.execute(change, given)
+
+
+def merging(database: RowsDatabase, target: Target, table: Table, rows: Subquery) -> Merge:
+    """Make what merges rows of the staging table into the user's."""
     sql = alchemy()
     names = list(target.columns.values())
     others = [name for name in names if name not in target.key]
     if target.mode == "append":
-        connection.execute(table.insert().from_select(names, _chosen(rows, names)))
-    elif target.mode == "add":
+        return Merge(target, None, (table.insert().from_select(names, _chosen(rows, names)),))
+    if target.mode == "add":
         rows = _summed(rows, target.key, others)
         added = dict.fromkeys(others, _added)
-        connection.execute(database.upsert(table, target.key, added, _chosen(rows, names)))
-    else:
-        if target.order_by:
-            rows = last_of_keys(rows, target)
-        # Of a row that is deleted and one that is written no database finds that they are two.
-        if target.order_by or target.delete_where or not database.finds_duplicates:
-            check_unique(connection, rows, target)
-        if target.delete_where:
-            _delete(connection, table, rows, target.key)
-            rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
-        changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
-        connection.execute(database.upsert(table, target.key, changed, _chosen(rows, names)))
+        made = database.upsert(table, target.key, added, _chosen(rows, names))
+        return Merge(target, None, (made,))
+    if target.order_by:
+        rows = last_of_keys(rows, target)
+    # Of a row that is deleted and one that is written no database finds that they are two.
+    finds = database.finds_duplicates and not (target.order_by or target.delete_where)
+    several = None if finds else _several(rows, target)
+    changes: list[Executable] = []
+    if target.delete_where:
+        changes.append(_deleting(table, rows, target.key))
+        rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
+    changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
+    changes.append(database.upsert(table, target.key, changed, _chosen(rows, names)))
+    return Merge(target, several, tuple(changes))
 
 
 def _replaced(there: Any, given: Any) -> Any:
@@ -67,11 +83,11 @@ def _chosen(rows: Subquery, names: Sequence[str]) -> Any:
     return alchemy().select(*[rows.c[name] for name in names]).where(alchemy().true())
 
 
-def _delete(connection: Connection, table: Table, rows: Subquery, key: Sequence[str]) -> None:
+def _deleting(table: Table, rows: Subquery, key: Sequence[str]) -> Executable:
     sql = alchemy()
     same = [table.c[name] == rows.c[name] for name in key]
     gone = sql.exists(sql.select(sql.literal(1)).select_from(rows).where(rows.c[DELETED], *same))
-    connection.execute(table.delete().where(gone.correlate(table)))
+    return table.delete().where(gone.correlate(table))
 
 
 def _summed(rows: Subquery, key: Sequence[str], others: Sequence[str]) -> Subquery:
@@ -98,10 +114,18 @@ def last_of_keys(rows: Subquery, target: Target) -> Subquery:
 
 def check_unique(connection: Connection, rows: Subquery, target: Target) -> None:
     """Raise DuplicateKeyError for two rows of one key."""
+    _check_none(connection.execute(_several(rows, target)).first(), target)
+
+
+def _several(rows: Subquery, target: Target) -> Executable:
+    """Finds a key of which there are two rows."""
     sql = alchemy()
     keys = [rows.c[name] for name in target.key]
-    several = sql.select(*keys).group_by(*keys).having(sql.func.count() > 1).limit(1)
-    found = connection.execute(several).first()
+    found = sql.select(*keys).group_by(*keys).having(sql.func.count() > 1).limit(1)
+    return found  # type: ignore[no-any-return]
+
+
+def _check_none(found: Sequence[Any] | None, target: Target) -> None:
     if found is not None:
         raise DuplicateKeyError(
             target.name, dict(zip(target.key, found, strict=True)), target.order_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
@@ -15,7 +15,7 @@ from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.errors import RefusedRowError
-from trident.backends.rows.merging import merge
+from trident.backends.rows.merging import Merge, merging
 from trident.backends.rows.target import BAD, NUMBER, PART, REASON, SOURCE, Target
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
@@ -29,7 +29,7 @@ from trident.states.values import Token
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Row, Table
+    from sqlalchemy import Connection, Executable, Row, Table
 
 Change = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and what that has to be before."""
@@ -308,13 +308,11 @@ class RowsStore(IBackingMap):
             counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
             own = self._kept is not None and self._kept[0] == new.token
             left = left._replace(parts=counted, whole=own and len(parts) == 1)
-        states = self._catalog.c
-        same = (
-            states.control.is_(None) if found.control is None else states.control == found.control
-        )
-        changed = self._catalog.update().where(states.name == found.name, same)
-        told = {"control": left.control, "kept": left.kept, "parts": left.parts}
-        if connection.execute(changed.values(told)).rowcount != 1:
+        told = {"now": left.control, "how": left.kept, "who": left.parts, "state": found.name}
+        if found.control is not None:
+            told["before"] = found.control
+        change = _change(is_first=found.control is None)
+        if connection.execute(change, told).rowcount != 1:
             return None
         if old is not None and _waits(replace(old, log_id=new.log_id), new):
             self._merge(connection, found, old.token, careful)
@@ -342,8 +340,7 @@ class RowsStore(IBackingMap):
         if careful:
             Refusals(connection, self._database, target, token).merge(table, staging, parts)
         else:
-            rows = good_rows(staging, target, parts)
-            merge(connection, self._database, target, table, rows)
+            _merge_of(self._database, found.kept).run(connection, {"parts": list(parts)})
         if target.dead_letters:
             where = f"the table {target.name} in {self._database}"
             put_aside(connection, where, target, staging, parts, found.name, token.txid)
@@ -396,6 +393,27 @@ class RowsStore(IBackingMap):
     def _row(self, connection: Connection) -> Row[Any] | None:
         asked = alchemy().select(self._catalog).where(self._catalog.c.name == self.prefix)
         return connection.execute(asked).first()
+
+
+@cache
+def _change(*, is_first: bool) -> Executable:
+    """Changes an entry of the catalog, where its record is as it has to be before."""
+    bind, table = alchemy().bindparam, catalog()
+    states = table.c
+    before = states.control.is_(None) if is_first else states.control == bind("before")
+    changed = table.update().where(states.name == bind("state"), before)
+    now = {"control": bind("now"), "kept": bind("how"), "parts": bind("who")}
+    return changed.values(now)
+
+
+@lru_cache
+def _merge_of(database: RowsDatabase, kept: str) -> Merge:
+    """What merges the batches of a state that keeps its rows so."""
+    target = Target.decode(kept)
+    staging = _named(target, (PART, *target.staged))
+    table = _table(target.schema, target.table, tuple(target.columns.values()))
+    parts = alchemy().bindparam("parts", expanding=True)
+    return merging(database, target, table, good_rows(staging, target, parts))
 
 
 def _waits(old: ControlRecord, new: ControlRecord) -> bool:
