@@ -78,7 +78,7 @@ class PostgreSQL(RowsDatabase):
     def begin(self, connection: Connection) -> None:
         # Who stands still loses the locks before others, as the next driver, give up waiting.
         patience = min(_LOCK_SECONDS, self.server.timeout)
-        connection.exec_driver_sql(
+        _psycopg(connection).execute(
             "BEGIN ISOLATION LEVEL READ COMMITTED; "
             f"SET LOCAL idle_in_transaction_session_timeout = '{patience / 2 * 1000:.0f}ms'; "
             f"SET LOCAL lock_timeout = '{patience * 1000:.0f}ms'"
@@ -114,10 +114,10 @@ class PostgreSQL(RowsDatabase):
         )
 
     def check_deferred(self, connection: Connection) -> None:
-        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+        _psycopg(connection).execute("SET CONSTRAINTS ALL IMMEDIATE")
 
     def incarnation(self, connection: Connection) -> str:
-        return str(connection.exec_driver_sql(INCARNATION).scalar_one())
+        return str(_psycopg(connection).execute(INCARNATION).fetchone()[0])
 
     def examine(self) -> Iterator[Finding]:
         return examined(self.server)
