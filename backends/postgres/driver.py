@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from trident.states.errors import MissingDriverError
@@ -22,6 +23,7 @@ def statement(text: str, **names: str) -> str:
     return definition(text, **{name: value.replace("%", "%%") for name, value in names.items()})
 
 
+@lru_cache(1024)
 def definition(text: str, **names: str) -> str:
     """Return the same for a statement that takes no parameters."""
     sql = driver().sql

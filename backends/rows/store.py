@@ -73,6 +73,8 @@ class RowsStore(IBackingMap):
         self._left: _Entry | None = None
         """What this process has put last, if nothing has gone wrong since."""
         self._asked: str | None = None
+        self._how = ""
+        """The target, as the catalog keeps it."""
         self._has_begun = False
 
     # Tasks.
@@ -302,7 +304,7 @@ class RowsStore(IBackingMap):
         readies = not begins and new.ready and old is not None and not old.ready
         left = found._replace(control=new.encode(), whole=False)
         if begins:
-            left = left._replace(kept=self._target.encode(), parts=None)
+            left = left._replace(kept=self._how, parts=None)
         elif readies:
             parts = written[1] if written[0] == new.token else {}
             counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
@@ -377,7 +379,7 @@ class RowsStore(IBackingMap):
             if found is None:
                 row = {"name": self.prefix, "kept": target.encode()}
                 connection.execute(self._catalog.insert().values(row))
-        self._target = target
+        self._target, self._how = target, target.encode()
 
     def _make(self, table: Table) -> None:
         """Make a table of all states where it is absent; another driver may just do so."""
