@@ -88,6 +88,22 @@ class Refusals:
         write = self._merge_apart if self.target.dead_letters else self._merge_or_tell
         write(table, staging, parts)
 
+    def put_aside(self, staging: Table, parts: Mapping[int, int], state: str) -> None:
+        """Write what is bad of these parts into the table of bad rows, in the open transaction.
+
+        Raises TooManyBadRowsError.
+        """
+        sql, into = alchemy(), bad_rows(self.target.schema)
+        what = [staging.c[column] for column in (REASON, BAD, SOURCE)]
+        told = sql.literal(state), sql.literal(self.token.txid), *what
+        bad = staging.c[PART].in_(parts), staging.c[BAD].is_not(None)
+        rows = sql.select(*told, sql.func.current_timestamp()).where(*bad).order_by(PART, NUMBER)
+        columns = ["state", "txid", "reason", "row_json", "source", "refused_at"]
+        done = self.connection.execute(into.insert().from_select(columns, rows))
+        if done.rowcount > MOST:
+            reason = self.connection.execute(sql.select(staging.c[REASON]).where(*bad).limit(1))
+            raise TooManyBadRowsError(self.where, MOST, str(reason.scalar()))
+
     def _merge_or_tell(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
         rows = good_rows(staging, self.target, parts)
         refused = self._refused(lambda: self._merge(self.target, table, rows))
@@ -238,29 +254,6 @@ def good_rows(staging: Table, target: Target, parts: Any) -> Subquery:
     if target.dead_letters:
         rows = rows.where(staging.c[BAD].is_(None))
     return rows.subquery()  # type: ignore[no-any-return]
-
-
-def put_aside(
-    connection: Connection,
-    where: str,
-    target: Target,
-    staging: Table,
-    parts: Mapping[int, int],
-    name: str,
-    txid: int,
-) -> None:
-    """Write what is bad of these parts into the table of bad rows, in the open transaction."""
-    sql, into = alchemy(), bad_rows(target.schema)
-    what = [staging.c[column] for column in (REASON, BAD, SOURCE)]
-    bad = staging.c[PART].in_(parts), staging.c[BAD].is_not(None)
-    rows = sql.select(sql.literal(name), sql.literal(txid), *what, sql.func.current_timestamp())
-    columns = ["state", "txid", "reason", "row_json", "source", "refused_at"]
-    done = connection.execute(
-        into.insert().from_select(columns, rows.where(*bad).order_by(PART, NUMBER))
-    )
-    if done.rowcount > MOST:
-        reason = connection.execute(sql.select(staging.c[REASON]).where(*bad).limit(1))
-        raise TooManyBadRowsError(where, MOST, str(reason.scalar()))
 
 
 def sources(rest: pa.Table) -> pa.Array:

@@ -85,10 +85,10 @@ def staging_name(name: str, columns: str) -> str:
     return f"trident_{plain[:40].lower()}_{digest[:8]}"
 
 
-def reflected(connection: Connection, target: Target, name: str | None = None) -> Table | None:
-    """The user's table, or the table `name` of its schema, as it is; None where there is none."""
+def reflected(connection: Connection, target: Target) -> Table | None:
+    """The user's table, as it is; None where there is none."""
     sql = alchemy()
-    found: Any = sql.Table(name or target.table, sql.MetaData(), schema=target.schema)
+    found: Any = sql.Table(target.table, sql.MetaData(), schema=target.schema)
     try:
         sql.inspect(connection).reflect_table(found, None, resolve_fks=False)
     except sql.exc.NoSuchTableError:

@@ -215,7 +215,7 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
             is_serial = found.primary_key and _is_serial(table, found)
             if not is_serial:
                 yield f"the column {found.name} must not be null, has no default, and no field"
-    if target.key and not _is_unique(database, table, target):
+    if target.key and not _is_unique(table, target):
         yield (
             f"no primary key or unique index is on ({', '.join(target.key)}), by which key= finds "
             "rows: make one"
@@ -256,7 +256,7 @@ def _is_serial(table: Table, column: Column[Any]) -> bool:
     return len(table.primary_key.columns) == 1 and isinstance(column.type, alchemy().Integer)
 
 
-def _is_unique(database: RowsDatabase, table: Table, target: Target) -> bool:
+def _is_unique(table: Table, target: Target) -> bool:
     """Whether the database finds at most one row of a key."""
     key = {*target.key}
     if {column.name for column in table.primary_key.columns} == key:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
+from trident.backends.rows.target import PART
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateUnavailableError, StateURLError
 from trident.states.finding import Finding
@@ -180,7 +181,7 @@ class MySQL(RowsDatabase):
     def empty(self, connection: Connection, staging: Table, rows: int) -> None:
         # Of what is committed, by its key: a late task's rows are locked until it has ended.
         sql = alchemy()
-        part = staging.c.trident_part
+        part = staging.c[PART]
         parts = connection.execute(sql.select(part).distinct()).scalars().all()
         if parts:
             connection.execute(staging.delete().where(part.in_(parts)))

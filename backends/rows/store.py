@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
-from trident.backends.rows.bad_rows import Refusals, good_rows, put_aside, sources
+from trident.backends.rows.bad_rows import Refusals, good_rows, sources
 from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
@@ -52,6 +52,12 @@ class _Entry(NamedTuple):
     def record(self) -> ControlRecord | None:
         """The control record."""
         return None if self.control is None else ControlRecord.decode(self.control)
+
+    @staticmethod
+    def of(row: Row[Any]) -> _Entry:
+        """A row of the catalog."""
+        control = None if row.control is None else bytes(row.control)
+        return _Entry(row.name, row.kept, control, row.parts)
 
 
 class RowsStore(IBackingMap):
@@ -159,7 +165,8 @@ class RowsStore(IBackingMap):
     def getControl(self) -> bytes | None:
         self._check()
         with self._database.transaction() as connection:
-            return _stored(self._row(connection))
+            found = self._entry(connection)
+            return None if found is None else found.control
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return self._put([(self.prefix, new, expected)])
@@ -263,10 +270,10 @@ class RowsStore(IBackingMap):
         return [each for each in left if each is not None]
 
     def _goes_on(self, old: ControlRecord | None, new: ControlRecord) -> bool:
-        """Whether nothing can wait for this change of a record that this process has put.
+        """Whether the catalog need not be searched for batches that wait.
 
-        So it is but for the first attempt that this process begins, and for one that begins after
-        another which was given up, or never announced.
+        It must be at the first begin of this process, and at a begin after an attempt that was
+        given up or never announced.
         """
         if old is None or old.token == new.token:
             return old is not None
@@ -281,7 +288,7 @@ class RowsStore(IBackingMap):
         # Locked in order, so that no two who change several records wait for each other.
         asked = sql.select(states).where(states.c.name.in_(names)).order_by(states.c.name)
         rows = connection.execute(asked.with_for_update())
-        return {row.name: _Entry(row.name, row.kept, _stored(row), row.parts) for row in rows}
+        return {row.name: _Entry.of(row) for row in rows}
 
     def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:
         """States of the same log whose committed batch was never announced.
@@ -292,7 +299,7 @@ class RowsStore(IBackingMap):
         if new.ready or new.committed >= new.token.txid:
             return set()
         rows = connection.execute(alchemy().select(self._catalog))
-        records = {row.name: _record(row) for row in rows}
+        records = {row.name: _Entry.of(row).record for row in rows}
         return {name for name, old in records.items() if old is not None and _waits(old, new)}
 
     def _become(
@@ -338,14 +345,13 @@ class RowsStore(IBackingMap):
         staging = _named(target, (PART, *target.staged))
         if not found.whole:
             self._check_whole(connection, staging, parts)
-        table = _table(target.schema, target.table, tuple(target.columns.values()))
+        refusals = Refusals(connection, self._database, target, token)
         if careful:
-            Refusals(connection, self._database, target, token).merge(table, staging, parts)
+            refusals.merge(_users_table(target), staging, parts)
         else:
             _merge_of(self._database, found.kept).run(connection, {"parts": list(parts)})
         if target.dead_letters:
-            where = f"the table {target.name} in {self._database}"
-            put_aside(connection, where, target, staging, parts, found.name, token.txid)
+            refusals.put_aside(staging, parts, found.name)
         self._database.empty(connection, staging, due)
 
     def _check_whole(
@@ -370,10 +376,15 @@ class RowsStore(IBackingMap):
         if self._target.dead_letters:
             self._make(bad_rows(self._target.schema))
         with self._database.transaction() as connection:
-            found = self._row(connection)
-            begun = (record := _record(found)) is not None and not record.is_unused
+            found = self._entry(connection)
+            begun = found is not None and (record := found.record) and not record.is_unused
             made = checked_staging(
-                connection, self._database, self._target, self._types, self.prefix, begun=begun
+                connection,
+                self._database,
+                self._target,
+                self._types,
+                self.prefix,
+                begun=bool(begun),
             )
             target = replace(self._target, staging=made.name)
             if found is None:
@@ -392,9 +403,10 @@ class RowsStore(IBackingMap):
                 if not again:
                     raise
 
-    def _row(self, connection: Connection) -> Row[Any] | None:
+    def _entry(self, connection: Connection) -> _Entry | None:
         asked = alchemy().select(self._catalog).where(self._catalog.c.name == self.prefix)
-        return connection.execute(asked).first()
+        row = connection.execute(asked).first()
+        return None if row is None else _Entry.of(row)
 
 
 @cache
@@ -413,9 +425,8 @@ def _merge_of(database: RowsDatabase, kept: str) -> Merge:
     """What merges the batches of a state that keeps its rows so."""
     target = Target.decode(kept)
     staging = _named(target, (PART, *target.staged))
-    table = _table(target.schema, target.table, tuple(target.columns.values()))
     parts = alchemy().bindparam("parts", expanding=True)
-    return merging(database, target, table, good_rows(staging, target, parts))
+    return merging(database, target, _users_table(target), good_rows(staging, target, parts))
 
 
 def _waits(old: ControlRecord, new: ControlRecord) -> bool:
@@ -434,13 +445,9 @@ class _Undone(Exception):
     """Ends a transaction that is given up."""
 
 
-def _stored(row: Row[Any] | None) -> bytes | None:
-    return None if row is None or row.control is None else bytes(row.control)
-
-
-def _record(row: Row[Any] | None) -> ControlRecord | None:
-    stored = _stored(row)
-    return None if stored is None else ControlRecord.decode(stored)
+def _users_table(target: Target) -> Table:
+    """The user's table, with those of its columns that are filled."""
+    return _table(target.schema, target.table, tuple(target.columns.values()))
 
 
 def _named(target: Target, columns: tuple[str, ...]) -> Table:
