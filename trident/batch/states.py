@@ -264,9 +264,8 @@ class GroupStates:
         left = {*self.controls.values()}
         while self._prepared:
             prepared = self._prepared.pop()
-            if prepared.record == record:
-                prepared.announce()
-                left -= {*prepared.controls}
+            prepared.announce()
+            left -= {*prepared.controls}
         announce_all([each for each in self.controls.values() if each in left], record)
 
     def drop_prepared(self) -> None:
