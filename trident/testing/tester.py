@@ -46,9 +46,9 @@ class Tester:
 
     Its streams are fed by the test, also those of streaming DataFrames, and its map states are kept
     in memory, with the serializers and kinds that they were declared with; rows are in a temporary
-    file of SQLite. Nothing is started and
-    nothing waits, so a test takes about a millisecond. The batches pass the same steps as in a run,
-    on the same log and protocol, so they may be taken through failures: what is asked for by
+    file of SQLite. Nothing is started and nothing waits, so a test takes about a millisecond. The
+    batches pass the same steps as in a run, on the same log and protocol, so they may be taken
+    through failures: what is asked for by
     :meth:`crash`, :meth:`replay`, :meth:`write_late`, :meth:`cut_off_stores` or :meth:`reorder`
     happens to the batch that comes next.
 
