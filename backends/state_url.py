@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from trident.backends.url_options import URLOptions, read_options, read_own_options
 from trident.states.errors import StateURLError
-from trident.states.secrets import HIDDEN, is_secret
+from trident.states.printable import HIDDEN, is_secret
 
 Host = tuple[str, int | None]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.states.errors import StateURLError
-from trident.states.secrets import is_secret
+from trident.states.printable import is_secret
 from trident.states.serializers import JSONSerializer, PickleSerializer
 from trident.states.values import StateType
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from trident.states.asking import Askable, Wait
 from trident.states.errors import BackingMapError, StateError
 from trident.states.keys import CONTROL_KEY
-from trident.states.secrets import masked
+from trident.states.printable import masked
 from trident.states.values import Token
 
 

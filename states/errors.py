@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import ClassVar
 
-from trident.states.printable import printable
-from trident.states.secrets import masked
+from trident.states.printable import masked, printable
 from trident.states.values import Token
 
 DROPPING = "being-dropped"

@@ -1,4 +1,10 @@
-"""Which of a call's keys belong to which shard of a state."""
+"""Which keys belong to which shard of a state, and the control record of all shards.
+
+A shard (a node of Memcached, or the keys of one hash tag in a Redis Cluster) can fail over, restart
+or lose its data by itself, and a write is compared with the record of its own shard. So every shard
+has a copy of the record. The state's record is the *least* of them. Shard 0 is written last when a
+state is created, so it says whether the state exists.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
+
+from trident.states.control import ControlRecord
+from trident.states.errors import CorruptStateError
+from trident.states.values import Token
+
+_RESTORE = (
+    "Restore the store from a backup that is whole, or begin anew with an empty store and a new "
+    "checkpoint."
+)
 
 
 def shard_of(key: bytes, count: int) -> int:
@@ -73,3 +88,73 @@ class Sharding:
             for position, item in zip(positions, items, strict=True):
                 column[position] = item
         return column
+
+
+def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
+    """Return the record that all shards have reached, None where the state was never begun.
+
+    Raises CorruptStateError where shard 0 has a record and another shard has none: that one lost
+    what it held.
+    """
+    if found[0] is None:
+        return None
+    present = [record for record in found if record is not None]
+    if len(present) < len(found):
+        lost = [str(shard) for shard, record in enumerate(found) if record is None]
+        raise CorruptStateError(
+            f"the control record of {state}",
+            f"of its {len(found)} shards these have none: {', '.join(lost)}; they lost what they "
+            "held",
+            _RESTORE,
+        )
+    return present[0] if len(set(present)) == 1 else min(present, key=_progress)
+
+
+def may_spread(
+    found: Sequence[bytes | None], new: bytes, expected: bytes | None, state: str
+) -> bool:
+    """Return whether `new` may take the place of what all shards hold.
+
+    `found` is what each shard holds, and `expected` what the least of them has to be. Raises
+    CorruptStateError where a state that doesn't exist any more has left records of another log, or
+    a shard lost its record; or where one further on has begun the same batch by another plan, which
+    the least of them doesn't tell.
+
+    Notes
+    -----
+    Where a driver died between two shards their records differ; the next driver brings all of them
+    to `new`. A shard that is further than `new` was begun by a later attempt, which must not be
+    undone.
+    Whoever puts `new` compares each shard with what was found there and writes shard 0 last, so
+    that a state which was begun only partly counts as never begun.
+    """
+    if least_control(found, state) != expected:
+        return False
+    present = {record for record in found if record is not None}
+    if not present <= {new, expected}:
+        own = ControlRecord.decode(new)
+        others = [ControlRecord.decode(record) for record in present]
+        strangers = [other for other in others if other.log_id != own.log_id]
+        before = None if expected is None else ControlRecord.decode(expected).plan
+        for other in others:
+            if other.token.txid == own.token.txid and other.plan not in (None, own.plan, before):
+                raise CorruptStateError(
+                    f"the control record of {state}",
+                    f"some of its shards have begun batch {own.token.txid} with tuples that this "
+                    "checkpoint does not know, and others have lost that they did",
+                    _RESTORE,
+                )
+        if expected is None and not all(other.is_unused for other in strangers):
+            raise CorruptStateError(
+                f"the control record of {state}",
+                "its first shard has none, and others belong to another checkpoint; the store was "
+                "emptied only partly",
+                "Empty it as a whole, give this state another prefix, or restore the store.",
+            )
+        return not any(_progress(record) > _progress(new) for record in present - {new})
+    return True
+
+
+def _progress(record: bytes) -> tuple[Token, int, bool]:
+    read = ControlRecord.decode(record)
+    return read.token, read.committed, read.ready

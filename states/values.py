@@ -1,10 +1,16 @@
-"""What a state stores of a key, and the token of the attempt that wrote it."""
+"""What a state stores of a key, the token of the attempt that wrote it, and copies of values."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any, NamedTuple
+from uuid import UUID
+
+IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None), date, datetime, Decimal, UUID})
 
 
 class Token(NamedTuple):
@@ -78,3 +84,18 @@ class OpaqueValue(NamedTuple):
     attempt: int
     curr: Any
     prev: Any
+
+
+def own(value: Any) -> Any:
+    """Return `value`, or a copy where it can be changed in place."""
+    kind = type(value)
+    if kind in IMMUTABLE:
+        return value
+    if kind is list and IMMUTABLE.issuperset(map(type, value)):
+        return value.copy()
+    return copy.deepcopy(value)
+
+
+def own_all(values: Sequence[Any]) -> Sequence[Any]:
+    """Return `values`, each as :func:`own` does; two places never have one object."""
+    return values if IMMUTABLE.issuperset(map(type, values)) else [*map(own, values)]

@@ -30,7 +30,7 @@ from trident.states.errors import UnavailableError as UnavailableError
 from trident.states.errors import UnfinishedCopyError as UnfinishedCopyError
 from trident.states.errors import UnownedStateError as UnownedStateError
 from trident.states.errors import UsageError as UsageError
-from trident.states.secrets import masked
+from trident.states.printable import masked
 
 
 class PlanError(UsageError):

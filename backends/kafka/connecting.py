@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from trident.states.errors import TridentError
-from trident.states.secrets import HIDDEN, is_secret
+from trident.states.printable import HIDDEN, is_secret
 
 _PATIENCE = 5.0
 """Seconds after which a cluster that said nothing is left to who asks it next."""

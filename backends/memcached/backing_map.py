@@ -28,8 +28,7 @@ from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
-from trident.states.sharded_control import least_control, may_spread
-from trident.states.sharding import Sharding
+from trident.states.sharding import Sharding, least_control, may_spread
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date

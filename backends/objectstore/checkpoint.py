@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from trident.backends.objectstore.errors import OPTIONS, explained, quoted
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import MissingDriverError, StateUnavailableError, StateURLError
-from trident.states.secrets import is_secret
+from trident.states.printable import is_secret
 
 _CLASSES = {"s3": "S3Store", "az": "AzureStore", "gs": "GCSStore"}
 _ABSENT = None, "create"

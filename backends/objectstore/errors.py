@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from trident.states.errors import StateUnavailableError
-from trident.states.secrets import HIDDEN, masked
+from trident.states.printable import HIDDEN, masked
 
 _DOUBT = "Whether the last write took place is unknown; it is tried again."
 

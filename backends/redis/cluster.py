@@ -18,7 +18,7 @@ from trident.backends.redis.masters import ClusterMasters
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.errors import CorruptStateError
-from trident.states.sharded_control import least_control, may_spread
+from trident.states.sharding import least_control, may_spread
 
 
 class RedisClusterMap(ShardedMap):

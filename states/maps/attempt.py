@@ -18,9 +18,9 @@ from trident.states.errors import (
 from trident.states.expiry import alive, now
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
-from trident.states.own_values import IMMUTABLE, own
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
+from trident.states.values import IMMUTABLE, own
 
 Update = Callable[[Any], Any]
 

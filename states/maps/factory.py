@@ -14,7 +14,7 @@ from trident.states.kinds.transactional import TRANSACTIONAL
 from trident.states.map_state import Key, SnapshottableMap
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.storm import StormMap
-from trident.states.secrets import masked
+from trident.states.printable import masked
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store

@@ -26,11 +26,10 @@ from trident.states.map_state import (
     ReadOnlyMapState,
     ReadOnlySnapshottable,
 )
-from trident.states.own_values import own_all
 from trident.states.state import ReadOnlyState, State
 from trident.states.table.adapters import SerializedTable
 from trident.states.table.table import Table
-from trident.states.values import StateType
+from trident.states.values import StateType, own_all
 
 T = TypeVar("T")
 

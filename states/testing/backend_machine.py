@@ -7,7 +7,7 @@ from typing import Any
 
 from trident.states.backing_map import IBackingMap
 from trident.states.testing.machine import StatesMachine
-from trident.states.testing.misfortunes import Misfortunes, UnluckyStore
+from trident.states.testing.stores import Misfortunes, UnluckyStore
 
 
 class BackendMachine(StatesMachine):

@@ -25,8 +25,7 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.table import LayeredMap
 from trident.states.testing.checks import following
-from trident.states.testing.misfortunes import Misfortunes
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
+from trident.states.testing.stores import FencedMap, Misfortunes, PlainMap, TroubledServer
 from trident.states.updaters import ValueUpdater
 from trident.states.values import StateType, Token
 

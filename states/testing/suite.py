@@ -12,8 +12,7 @@ from trident.states.testing.check_abilities import (
     TogetherChecks,
     VersionChecks,
 )
-from trident.states.testing.check_control import ControlChecks
-from trident.states.testing.check_map import MapChecks
+from trident.states.testing.check_map import ControlChecks, MapChecks
 from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
 
 

@@ -22,8 +22,7 @@ import pytest
 from tests.backends.hbase_proxy import Proxy
 from trident.backends.hbase import HBaseStore, connections
 from trident.states.errors import StateUnavailableError
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import wait_until
+from trident.testing.servers.process import free_port, wait_until
 from trident.testing.servers.promised import Served
 
 _VERSION = 2**62

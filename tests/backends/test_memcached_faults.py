@@ -29,8 +29,7 @@ from trident.states.maps.factory import OpaqueMap
 from trident.states.testing.checks import following
 from trident.states.values import Token
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import wait_until
+from trident.testing.servers.process import free_port, wait_until
 
 KEYS = [b"word%d" % number for number in range(20)]
 ONES = [b"1"] * len(KEYS)

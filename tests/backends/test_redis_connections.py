@@ -22,8 +22,7 @@ from trident.backends.redis.masters import SentinelMaster
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import wait_until
+from trident.testing.servers.process import free_port, wait_until
 from trident.testing.servers.promised import Served
 from trident.testing.servers.redis import RedisServer
 

@@ -18,7 +18,7 @@ from trident.states.control import Control, ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import StateError, StateUnavailableError
 from trident.states.maps.factory import OpaqueMap
-from trident.states.sharded_control import least_control, may_spread
+from trident.states.sharding import least_control, may_spread
 from trident.states.values import Token
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from trident.batch.watchpoints import reached
-from trident.chaos.life import STARTING, Fate, Life
-from trident.chaos.process import DriverEnd, Process
+from trident.chaos.process import STARTING, DriverEnd, Fate, Life, Process
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
 

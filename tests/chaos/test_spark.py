@@ -10,7 +10,6 @@ import pytest
 
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import EpisodePlace, Maps, truth_of
-from trident.chaos.life import UNHARMED, Fate, Life
 from trident.chaos.on_spark import (
     FrameWords,
     SparkClients,
@@ -19,7 +18,7 @@ from trident.chaos.on_spark import (
     be_program,
     below,
 )
-from trident.chaos.process import DriverEnd
+from trident.chaos.process import UNHARMED, DriverEnd, Fate, Life
 from trident.chaos.record import Record
 from trident.chaos.truth import Differences
 from trident.chaos.word_count import topology

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.changes import Changes, ChangesTruth
 from trident.chaos.contender import EpisodePlace
-from trident.chaos.life import UNHARMED, Life
-from trident.chaos.tables import ChangedTables, TablesByHand, TablesByNumber
+from trident.chaos.process import UNHARMED, Life
+from trident.chaos.tables import ChangedTables, Changes, ChangesTruth, TablesByHand, TablesByNumber
 from trident.chaos.truth import Differences
 
 

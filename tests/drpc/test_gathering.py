@@ -17,7 +17,7 @@ import pytest
 from tests.drpc.asking import PATIENCE, Asked, HeldGet, asking, counts, held, until
 from trident import Count, Function, MapGet, Split, Sum, TridentTopology
 from trident.backends import sqlite
-from trident.drpc import errors, waiting_calls
+from trident.drpc import calls, errors
 from trident.drpc import gathering as gathering_module
 from trident.drpc.errors import (
     DRPCClosedError,
@@ -122,7 +122,7 @@ def test_a_query_that_never_waits_is_answered_in_the_thread_of_the_event_loop(
             started.append(self)
             super().start()
 
-    monkeypatch.setattr("trident.drpc.workers.Thread", Noted)
+    monkeypatch.setattr("trident.drpc.gathering.Thread", Noted)
 
     async def answered(drpc: LocalDRPC, args: str, expected: str, workers: int) -> None:
         assert await drpc.execute_async("words", args) == expected
@@ -224,7 +224,7 @@ def test_a_full_queue_refuses_at_once() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_queue_takes_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_calls, "MOST_BYTES", sys.getsizeof("a" * 1000))
+    monkeypatch.setattr(calls, "MOST_BYTES", sys.getsizeof("a" * 1000))
     with held() as (drpc, _):
         for args in ("a" * 1001, "🐄" * 300):  # four bytes each
             with pytest.raises(DRPCQueueFullError):
@@ -298,7 +298,7 @@ def test_a_call_is_answered_as_soon_as_a_thread_is_to_be_had(
                 raise RuntimeError("can't start new thread")
             super().start()
 
-    monkeypatch.setattr("trident.drpc.workers.Thread", Refused)
+    monkeypatch.setattr("trident.drpc.gathering.Thread", Refused)
     with LocalDRPC(asking(MapGet(), counts({"a": 1})).plan()) as drpc:
         assert drpc.execute("words", "a", timeout=PATIENCE) == '[["a",1]]'
         assert len(refused) == 2

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 
 from tests.examples.conftest import Ended
-from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import free_port
 from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_dashboard.py"

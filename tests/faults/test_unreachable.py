@@ -13,7 +13,7 @@ from tests.faults.word_count import WordCount
 from trident.backends import hbase, memcached, postgres, redis
 from trident.errors import StateUnavailableError
 from trident.states.maps.factory import MapStateFactory
-from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import free_port
 
 STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {
     # Redis waits `timeout` for its login, 5 s by default, at each node that it asks.

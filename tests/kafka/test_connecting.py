@@ -18,7 +18,7 @@ from trident.backends.kafka.driver import Admin
 from trident.errors import SourceUnavailableError
 from trident.spouts.kafka import KafkaSpout
 from trident.testing.servers.kafka import KafkaServer
-from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import free_port
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 

@@ -35,7 +35,7 @@ from trident.log.held import HeldCheckpoint
 from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.errors import StateURLError
 from trident.states.values import Token
-from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import free_port
 from trident.testing.servers.promised import Served
 
 FIRST = LogEntry(1, "w", "a1", begun=Token(4, 0), committed=3, streams={"a/b": "c", "z": "d"})

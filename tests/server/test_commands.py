@@ -16,7 +16,7 @@ from tests.drpc.asking import PATIENCE
 from tests.server import served
 from trident import Count, FeederBatchSpout, TridentTopology
 from trident.cli.main import main
-from trident.cli.serving import listening
+from trident.cli.serve import listening
 from trident.server.server import DRPCServer
 
 

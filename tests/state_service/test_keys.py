@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.state_service.asking import asked, entries, serving, static, told
 from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
 from trident.drpc.errors import MalformedRequestError
-from trident.state_service.keys import key_of_text, text_of_key
+from trident.state_service.requests import key_of_text, text_of_key
 from trident.states.keys import encode_key
 
 FIELDS = st.recursive(
@@ -93,8 +93,7 @@ KEYS: list[tuple[Any, int]] = [
             13,
         ),
         (
-            '["00000000-0000-0000-0000-000000000005",'
-            '{"$timestamp":"2026-01-02T03:00:00.000000Z"}]',
+            '["00000000-0000-0000-0000-000000000005",{"$timestamp":"2026-01-02T03:00:00.000000Z"}]',
             13,
         ),
         ('[["a","b"],{"a":1}]', 14),

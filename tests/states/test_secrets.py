@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trident.states.secrets import is_secret, masked
+from trident.states.printable import is_secret, masked
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from trident.errors import CorruptStateError
 from trident.states import ControlRecord, Token
-from trident.states.sharded_control import least_control, may_spread
+from trident.states.sharding import least_control, may_spread
 
 
 def record(txid: int, attempt: int = 0, log_id: str = "log") -> ControlRecord:

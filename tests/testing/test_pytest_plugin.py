@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.test_imports import HEAVY
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import QUICK
+from trident.testing.servers.process import QUICK, free_port
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]

@@ -7,18 +7,13 @@ files of this package, in the order in which they build on each other:
 ``record``         the words that the source holds, and spouts over them
 ``truth``          what each state has to hold after so many words
 ``contender``      what is put to the test: here a topology
-``by_hand``        the same by a plain loop, to show that the test can fail
-``classical``      the same by a classical opaque map, which late writes break
-``life``           the life of a driver, and what becomes of it
-``process``        a process that may be stopped, continued and killed
+``by_hand``        the same by loops that lose or count twice, to show that the test can fail
+``process``        a process that may be stopped, continued and killed, and its fate
 ``reader``         a process that reads committed values meanwhile
-``trouble``        what is done to a server
-``store``          the store, given or started; ``servers`` has those that are started
-``changes``        the record of changes for tables of rows, and what they have to hold
-``tables``         these tables: written by a topology, and by hand
-``rounds``         what happens to the drivers of an episode
+``store``          the store, given or started; ``servers`` has those, and what is done to them
+``tables``         tables of rows: their record, written by a topology and by hand
+``rounds``         what happens to the drivers of an episode, and episode after episode
 ``on_spark``       the same on Spark
-``tally``          what was counted, and ``report`` says it
-``campaign``       episode after episode, until the time is over
+``report``         what was counted, and how it is said
 =================  ==============================================================================
 """

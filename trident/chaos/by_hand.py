@@ -20,7 +20,7 @@ from typing import Any
 
 from trident.batch.watchpoints import reached
 from trident.chaos.contender import Contender, EpisodePlace, Reader
-from trident.chaos.life import Life
+from trident.chaos.process import Life
 from trident.chaos.record import Record
 from trident.chaos.truth import Key, Reading
 from trident.states.backing_map import Codec

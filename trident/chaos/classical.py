@@ -18,7 +18,7 @@ from pathlib import Path
 from trident.batch.watchpoints import reached
 from trident.chaos.by_hand import CountedByHand, InMap, Numbers
 from trident.chaos.contender import EpisodePlace
-from trident.chaos.life import Life
+from trident.chaos.process import Life
 from trident.states.errors import StaleBatchError
 from trident.states.values import Token
 

@@ -15,7 +15,7 @@ from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryStore
 from trident.batch.open_states import close_states, make_states
 from trident.batch.watchpoints import POINTS, watching
-from trident.chaos.life import Life
+from trident.chaos.process import Life
 from trident.chaos.record import Record, Words
 from trident.chaos.truth import Key, Reading, Truth
 from trident.plan.nodes import StateNode

@@ -12,7 +12,7 @@ from typing import Any
 from trident.backends.kafka.driver import admin_module, driver
 from trident.chaos.contender import EpisodePlace, WordSource
 from trident.chaos.record import Record
-from trident.chaos.trouble import pause, restart
+from trident.chaos.servers import pause, restart
 from trident.spouts.kafka.records import KafkaRecord
 from trident.spouts.kafka.spout import KafkaSpout
 from trident.states.errors import UsageError

@@ -28,11 +28,10 @@ from trident.chaos.contender import (
     WhatIsKept,
     WordSource,
 )
-from trident.chaos.life import STARTING, Fate, Life
-from trident.chaos.process import Process, run_to_end
+from trident.chaos.process import STARTING, Fate, Life, Process, run_to_end
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
-from trident.chaos.trouble import Trouble, restart
+from trident.chaos.servers import Trouble, restart
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory

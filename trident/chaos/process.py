@@ -1,4 +1,4 @@
-"""A process of our own, such as a driver's, which may be stopped and killed.
+"""A process of our own, such as a driver's, that may be stopped and killed, and its fate.
 
 It is forked from the one that has everything loaded, so it is at work within milliseconds.
 """
@@ -6,19 +6,21 @@ It is forked from the one that has everything loaded, so it is at work within mi
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import NoReturn
 
 from trident.batch.errors import OutageError
-from trident.chaos.life import Life
+from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
     CheckpointInUseError,
     LogConflictError,
@@ -26,7 +28,8 @@ from trident.log.errors import (
     TakenOverError,
 )
 from trident.states.errors import OtherLogError, StaleBatchError, UnavailableError
-from trident.states.secrets import masked
+from trident.states.printable import masked
+from trident.states.values import Token
 
 _OVERTAKEN = (
     StaleBatchError,
@@ -36,6 +39,10 @@ _OVERTAKEN = (
     OtherLogError,  # for one that was stopped between its look at an empty log and one at the state
 )
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
+
+STARTING = "before the first batch"
+"""The phase of a driver that has passed no point yet."""
+PHASES = (STARTING, *POINTS)
 
 
 class DriverEnd(Enum):
@@ -153,3 +160,60 @@ def _outcome(status: int) -> DriverEnd:
         return DriverEnd(status)
     except ValueError:
         return DriverEnd.FAILED
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What a driver does to itself; pickles.
+
+    `point` is one of `POINTS`, empty for nowhere; the driver `passes` it so often before. It `ends`
+    with SIGKILL, or with SIGSTOP if it may be continued.
+    """
+
+    point: str = ""
+    passes: int = 0
+    ends: signal.Signals = signal.SIGKILL
+
+
+UNHARMED = Fate()
+
+
+@dataclass(frozen=True)
+class Life:
+    """The life of a driver; pickles.
+
+    `number` is which of the episode's it is, from 1. In the file `mark` it keeps, for those who
+    watch it, how far its batch is.
+    """
+
+    number: int
+    fate: Fate
+    mark: Path
+
+    @property
+    def phase(self) -> str:
+        """The last point that a batch of it has passed."""
+        try:
+            return PHASES[self.mark.read_bytes()[0]]
+        except (FileNotFoundError, IndexError):
+            return STARTING
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Mark what batches of this process pass, and let the fate happen."""
+        self.mark.write_bytes(b"\0")
+        with self.mark.open("r+b") as file, mmap.mmap(file.fileno(), 1) as mark:
+            left = self.fate.passes
+
+            def watch(point: str, token: Token) -> None:
+                nonlocal left
+                if point not in PHASES:
+                    return
+                mark[0] = PHASES.index(point)
+                if point == self.fate.point:
+                    left -= 1
+                    if left == -1:
+                        os.kill(os.getpid(), self.fate.ends)
+
+            with watching(watch):
+                yield

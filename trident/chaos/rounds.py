@@ -1,23 +1,26 @@
-"""What happens to the drivers of an episode, round by round, until the record is counted."""
+"""A campaign: episodes, in whose rounds drivers are killed until the record is counted."""
 
 from __future__ import annotations
 
 import random
+import shutil
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
+from pathlib import Path
 from typing import ClassVar
 
 from trident.chaos.contender import Contender, EpisodePlace
-from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import DriverEnd, Process
+from trident.chaos.process import STARTING, UNHARMED, DriverEnd, Fate, Life, Process
 from trident.chaos.reader import ReaderProcess
-from trident.chaos.tally import Tally
-from trident.chaos.trouble import Trouble
+from trident.chaos.report import Tally
+from trident.chaos.servers import Trouble
 from trident.chaos.truth import Truth
 from trident.states.errors import TridentError
 
@@ -26,6 +29,9 @@ _MOST_PASSES = 8
 _MOST_ERRORS = 5
 """After so many the episode is given up."""
 _MOST_GIVEN_UP = 5
+
+_SECONDS_A_LINE = 10.0
+_ERRORS_THAT_END = 20
 
 
 @dataclass(eq=False, repr=False)
@@ -232,3 +238,69 @@ class Killed:
 
     def close(self) -> None:
         self.process.close()
+
+
+@dataclass
+class Campaign:
+    """Has contenders count, again and again.
+
+    What happens follows from `seed`. `say` takes the lines of progress; `episode` is how drivers
+    are treated; in the store of the URL `logs` the topologies' logs are, where it is given.
+    """
+
+    troubles: Sequence[Trouble]
+    seed: str
+    folder: Path
+    say: Callable[[str], None]
+    episode: type[Episode] = Episode
+    logs: str = ""
+    _pace: Pace = field(default_factory=Pace, init=False)
+    _episodes: int = field(default=0, init=False)
+
+    def run(self, contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tally:
+        """Count the record again and again; `ends` tells after each time whether it was enough."""
+        tally = Tally()
+        points = cycle(random.Random(self.seed).sample(contender.points, len(contender.points)))
+        line = _Line(contender.name, tally, self.say)
+        while not ends(tally) and len(tally.errors) < _ERRORS_THAT_END:
+            self._episodes += 1
+            name = f"chaos-{self.seed}-{self._episodes}"
+            # On a given store another campaign of this seed may have been
+            unique = f"{name}-{int(time.time()):x}"
+            folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
+            errors = len(tally.errors)
+            self.episode(
+                contender,
+                EpisodePlace(folder, unique, name, self.logs),
+                truth,
+                self.troubles,
+                random.Random(name),
+                self._pace,
+                points,
+                tally,
+                line.tell,
+            ).run()
+            if len(tally.errors) == errors:
+                shutil.rmtree(folder)
+        return tally
+
+
+class _Line:
+    """Says from time to time how far it is."""
+
+    def __init__(self, name: str, tally: Tally, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._tally = tally
+        self._say = say
+        self._began = self._said = time.monotonic()
+
+    def tell(self) -> None:
+        now = time.monotonic()
+        if now - self._said >= _SECONDS_A_LINE:
+            self._said = now
+            tally = self._tally
+            self._say(
+                f"{now - self._began:5.0f} s  {self._name}: {tally.rounds} rounds, "
+                f"{tally.kills.total()} kills, {tally.lost} lost, {tally.duplicated} duplicated, "
+                f"{tally.torn} torn of {tally.reads} reads"
+            )

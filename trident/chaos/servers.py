@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, Protocol
 
 from trident.backends.state_url import StateURL
-from trident.chaos.trouble import Trouble, pause, restart
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.mariadb import MariaDBServer
@@ -22,6 +22,12 @@ from trident.testing.servers.redis import RedisCluster, RedisServer
 from trident.testing.servers.seaweedfs import SeaweedServer
 
 _DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+
+TIMEOUT = 0.4
+"""How many seconds an answer of a server that was started here may take."""
+_PATIENCE = 30.0
+Trouble = Callable[[], str]
+"""Does something to a server, and returns what."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,6 @@ def _database(server: PostgresServer | MariaDBServer) -> Iterator[Started]:
 
 
 Servers = Mapping[str, Callable[[Path], Any]]
-
 STORES: Servers = {
     "redis": _redis,
     "redis+cluster": _redis_cluster,
@@ -159,3 +164,39 @@ def checkpoints(text: str | None, folder: Path) -> Iterator[Started]:
                 yield Started(f"{server.url}&timeout=1", troubles)
         except MissingServer as missing:
             raise UsageError(f"--checkpoint s3: {missing}") from None
+
+
+class Hurtable(Protocol):
+    """A server that is ours."""
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+def pause(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
+    """Stop a server for longer than anybody waits for an answer."""
+    server.pause()
+    sleep(seconds)
+    server.resume()
+    return "paused"
+
+
+def restart(server: Hurtable) -> str:
+    """Kill a server, and start it again."""
+    server.kill()
+    deadline = monotonic() + _PATIENCE
+    while True:
+        try:
+            server.start()
+        except RuntimeError:
+            # Of PostgreSQL's processes one may live for a moment longer, and has its memory.
+            if monotonic() > deadline:
+                raise
+            sleep(0.2)
+        else:
+            return "restarted"

@@ -12,8 +12,7 @@ from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import Contender, Maps, TopologyFunction, WordSource, truth_of
 from trident.chaos.record import Record
-from trident.chaos.servers import STORES, started
-from trident.chaos.trouble import TIMEOUT, Trouble
+from trident.chaos.servers import STORES, TIMEOUT, Trouble, started
 from trident.chaos.truth import Truth
 from trident.chaos.word_count import topology as word_count
 from trident.states.errors import UsageError

@@ -13,7 +13,7 @@ from trident.chaos.classical import Classical
 from trident.chaos.contender import Contender, Declared, OwnSpout, WhatIsKept, WordSource
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
-from trident.chaos.trouble import Trouble
+from trident.chaos.servers import Trouble
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
 

@@ -11,7 +11,7 @@ from typing import Any
 from trident.backends import checkpoints, urls
 from trident.backends.rows import urls as databases
 from trident.backends.schemes import BuiltIn
-from trident.cli.installed import extras
+from trident.cli.doctor import extras
 
 _FURTHER = {
     "spark": ["streams of DataFrames", "batches on executors"],

@@ -14,20 +14,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from trident.backends.state_url import StateURL
-from trident.chaos.campaign import Campaign
 from trident.chaos.contender import Contender, TopologyFunction
-from trident.chaos.report import Tested, append_row
+from trident.chaos.report import Tally, Tested, append_row
+from trident.chaos.rounds import Campaign
 from trident.chaos.servers import checkpoints
 from trident.chaos.store import MapStore, opened
 from trident.chaos.tables import TableStore, opened_tables
-from trident.chaos.tally import Tally
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Forked, Way
 from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
 from trident.states.errors import UsageError
-from trident.states.printable import one_line
-from trident.states.secrets import masked
+from trident.states.printable import masked, one_line
 
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30

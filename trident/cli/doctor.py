@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import re
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
 
 from trident.backends import checkpoints, urls
 from trident.backends.rows import Rows
 from trident.backends.rows import urls as databases
 from trident.backends.state_url import StateURL
-from trident.cli.installed import Extra, extras
-from trident.cli.named import named_topology
-from trident.cli.named_state import NamedState, is_url, named_state, state_of
-from trident.cli.workers import workers_here, workers_of_session
-from trident.states.errors import StateURLError, TridentError
+from trident.cli.named import NamedState, is_url, named_state, named_topology, state_of
+from trident.states.errors import StateURLError, TridentError, UsageError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import one_line
+
+PACKAGE = "trident-spark"
+_OPTIONAL = re.compile(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w.-]+)["']""")
+_SEND = "Or send an environment that has it: docs/deploy.md, with a packed environment."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,3 +160,95 @@ def _look(examine: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
         raise
     except (TridentError, ImportError) as error:
         yield _problem(error)
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra of this package.
+
+    `versions` are of the packages that it brings, None for one that is missing.
+    """
+
+    name: str
+    versions: Mapping[str, str | None]
+
+    @property
+    def installed(self) -> bool:
+        """Whether all of them are there."""
+        return None not in self.versions.values()
+
+    @property
+    def pip(self) -> str:
+        """The command that installs them."""
+        return f'pip install "{PACKAGE}[{self.name}]"'
+
+    def __str__(self) -> str:
+        found = [f"{name} {number}" for name, number in self.versions.items() if number]
+        return ", ".join(found)
+
+
+def extras() -> list[Extra]:
+    """Return the extras, each with what is installed of it."""
+    found: dict[str, dict[str, str | None]] = {}
+    try:
+        wanted = requires(PACKAGE) or []
+    except PackageNotFoundError:
+        what = f"{PACKAGE} is not installed as a package, so what it can use isn't known"
+        raise UsageError(what, "", (), "In a checkout: pip install -e .") from None
+    for each in wanted:
+        matched = _OPTIONAL.fullmatch(each)
+        if matched is not None and matched[1] != PACKAGE:
+            found.setdefault(matched[2], {})[matched[1]] = _version(matched[1])
+    return [Extra(name, versions) for name, versions in found.items()]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def workers_here() -> Finding:
+    """Which Python Spark's workers run, as far as this machine tells."""
+    from trident.spark.workers import is_own, version_of
+
+    program = os.environ.get("PYSPARK_PYTHON")
+    if program is None or is_own(program):
+        which = "this one" if program else "this one in a local session"
+        return Finding("ok", f"the Python of Spark's workers is {which}")
+    advice = "Set PYSPARK_PYTHON to the same version, with the same packages."
+    try:
+        found = version_of(program)
+    except TridentError as error:
+        return Finding("problem", str(error).rstrip("."), advice)
+    own = ".".join(map(str, sys.version_info[:2]))
+    if found != own:
+        what = f"the Python of Spark's workers, {program}, is {found}, and this one {own}"
+        return Finding("problem", what, advice)
+    return Finding("ok", f"the Python of Spark's workers, {program}, is {found}")
+
+
+def workers_of_session(master: str, drivers: Sequence[Extra]) -> Iterator[Finding]:
+    """Ask the workers of the session at `master`, which need the drivers of the states used."""
+    from trident.spark.access import described
+    from trident.spark.session import session_at
+    from trident.spark.workers import OF_SPARK, VERSION, ask_workers
+
+    spark = session_at(master)
+    yield Finding("ok", described(spark))
+    answers = ask_workers(spark, *(name for each in drivers for name in each.versions))
+    names = ",".join(each.name for each in drivers)
+    ours = f"{PACKAGE}[{names}]" if names else PACKAGE
+    packages = [f'"{ours}=={VERSION}"', *(f"{name}=={version(name)}" for name in OF_SPARK)]
+    for told in [each for place, each in enumerate(answers) if each not in answers[:place]]:
+        what = f"Spark's workers ({told['place']}), Python {told['python']},"
+        lacking = [*told["problems"], *told["lacking"]]
+        if not lacking and told["trident"] != VERSION:
+            lacking = [f"trident {VERSION}, as they have {told['trident']}"]
+        if not lacking:
+            yield Finding("ok", f"{what} have trident {VERSION} and what it needs")
+            continue
+        program = shlex.quote(told["place"].partition(", ")[2])  # behind the name of its machine
+        advice = f"Run there: {program} -m pip install {' '.join(packages)}. {_SEND}"
+        yield Finding("problem", f"{what} lack {', '.join(lacking)}", advice)

@@ -11,8 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from trident.states.errors import TridentError, UsageError
-from trident.states.printable import one_line, printable
-from trident.states.secrets import masked
+from trident.states.printable import masked, one_line, printable
 
 COMMANDS = {
     "backends": "list the stores: which are installed, how the others are, what each offers",

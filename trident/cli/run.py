@@ -17,7 +17,7 @@ from trident.batch.adopt import Adopt
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
-from trident.cli.serving import add_server_arguments, listening, server_options, until_a_signal
+from trident.cli.serve import add_server_arguments, listening, server_options, until_a_signal
 from trident.states.errors import UsageError
 from trident.states.printable import one_line
 

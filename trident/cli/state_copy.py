@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import closing
 
-from trident.cli.named_state import HELP, named_state
+from trident.cli.named import HELP, named_state
 from trident.cli.shown import Ticker
 from trident.states.errors import UsageError
 from trident.states.maps.copying import CopyProgress, copy_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from trident.cli.named_state import HELP, named_state
+from trident.cli.named import HELP, named_state
 from trident.cli.state_info import count_entries, told_by_record
 from trident.states.maps.dropping import check_droppable, drop_state
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from trident.cli.named_state import HELP, NamedState, named_state
+from trident.cli.named import HELP, NamedState, named_state
 from trident.cli.shown import Ticker
 from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord

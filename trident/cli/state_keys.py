@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from trident.cli.named_state import HELP, named_state
+from trident.cli.named import HELP, named_state
 from trident.cli.shown import json_text, key_text
 from trident.states.keys import decode_key
 

@@ -21,7 +21,7 @@ from trident.drpc.errors import (
     DRPCUsageError,
     NoServerError,
 )
-from trident.states.secrets import masked
+from trident.states.printable import masked
 
 T = TypeVar("T")
 PORTS = {"http": 3774, "https": 3774, "thrift": 3772, "thrifts": 3772}

@@ -10,10 +10,9 @@ from secrets import token_hex
 from time import monotonic
 
 from trident.client.client import PORTS, Client, check_seconds
-from trident.client.per_process import PerProcess
-from trident.client.server import FunctionRequest, Server, Within
+from trident.client.server import FunctionRequest, PerProcess, Server, Within
+from trident.drpc.calls import check_request_id
 from trident.drpc.errors import DRPCTimeoutError, DRPCUsageError, MalformedRequestError
-from trident.drpc.request_id import check_request_id
 
 _THREADS = 32
 

@@ -16,8 +16,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 from urllib3.util import SKIP_HEADER
 
-from trident.client.per_process import PerProcess
-from trident.client.server import FunctionRequest, LostError, Server, Within
+from trident.client.server import FunctionRequest, LostError, PerProcess, Server, Within
 from trident.wire.errors import read_error
 from trident.wire.headers import KNOWN_IDS, REQUEST_ID, TIMEOUT
 

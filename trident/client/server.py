@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class FunctionRequest(NamedTuple):
@@ -67,3 +71,29 @@ class Server(ABC):
     @abstractmethod
     def close(self) -> None:
         """End the idle connections."""
+
+
+class PerProcess(Generic[T]):
+    """Makes something once in each process that asks for it.
+
+    A forked process leaves alone what its parent has made: other threads of the parent may have
+    held its locks.
+
+    Two threads that ask first at the same time may both call `make`.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: dict[int, T] = {}
+
+    def get(self) -> T:
+        """Return that of this process."""
+        process = os.getpid()
+        made = self._made.get(process)
+        if made is None:
+            made = self._made.setdefault(process, self._make())
+        return made
+
+    def pop(self) -> T | None:
+        """Take out that of this process, where there is one; another one is made when asked."""
+        return self._made.pop(os.getpid(), None)

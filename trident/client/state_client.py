@@ -14,8 +14,7 @@ from trident.client.client import Client
 from trident.client.server import Within
 from trident.drpc.errors import DRPCInternalError, DRPCUsageError
 from trident.state_service.errors import NoSuchKeyError
-from trident.state_service.keys import json_of_key, text_of_key
-from trident.state_service.requests import READS, Read
+from trident.state_service.requests import READS, Read, json_of_key, text_of_key
 from trident.states.typed_json import needs_tags, untagged
 from trident.wire.errors import read_error
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from urllib3.util import wait_for_read
 
-from trident.client.per_process import PerProcess
-from trident.client.server import FunctionRequest, LostError, Server, Within
+from trident.client.server import FunctionRequest, LostError, PerProcess, Server, Within
 from trident.drpc.errors import DRPCAccessError, DRPCError, DRPCInternalError
 from trident.wire.errors import read_error, read_exception
 from trident.wire.thrift_binary import (

@@ -1,15 +1,24 @@
-"""Calls that wait for their answer, of a thread or of an event loop."""
+"""Calls that wait for their answer, of a thread or of an event loop, and their queue."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
+from itertools import islice
 from threading import Lock
 from time import monotonic
 
+from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError, MalformedRequestError
+
 Answer = str | Exception
 """What a call ends with."""
+
+_LONGEST = 200
+MOST_BYTES = 64 * 2**20
+"""What the arguments of all calls in a queue may take in memory: one character of four bytes makes
+all of its text take four each."""
 
 
 class Call(ABC):
@@ -95,3 +104,58 @@ class LoopEnds:
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
+
+
+def check_request_id(request_id: object) -> None:
+    """Refuse what can't tell a request from others.
+
+    It must not be empty or too long, nor hold what no header could carry.
+    """
+    if request_id is None:
+        return
+    text = isinstance(request_id, str) and request_id.isascii() and request_id.isprintable()
+    if not text or not 0 < len(str(request_id)) <= _LONGEST:
+        problem = f"the request id is no text of 1 to {_LONGEST} printable ASCII characters"
+        raise MalformedRequestError(problem)
+
+
+class WaitingCalls:
+    """A queue with an end, which calls may leave; its owner's lock is held for each change.
+
+    Its owner says when it is `closed`, and takes no more.
+    """
+
+    def __init__(self, function: str, most: int) -> None:
+        self._function = function
+        self._most = most
+        self._calls: dict[Call, int] = {}  # each with its size, which may grow while it waits
+        self._bytes = 0
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, call: Call) -> None:
+        """Add a call."""
+        if self.closed:
+            raise DRPCClosedError(self._function)
+        size = sys.getsizeof(call.args)
+        if len(self._calls) >= self._most or self._bytes + size > MOST_BYTES:
+            raise DRPCQueueFullError(self._function, len(self._calls))
+        self._calls[call] = size
+        self._bytes += size
+
+    def remove(self, call: Call) -> None:
+        """Take a call out, where it still is."""
+        self._bytes -= self._calls.pop(call, 0)
+
+    def take(self, most: int) -> list[Call]:
+        """Take the first calls out, `most` of them at most."""
+        taken = list(islice(self._calls, most))
+        for call in taken:
+            self.remove(call)
+        return taken
+
+    def take_all(self) -> list[Call]:
+        """Take all calls out."""
+        return self.take(len(self._calls))

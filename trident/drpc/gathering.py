@@ -1,18 +1,17 @@
-"""Calls of one function that come together are answered together."""
+"""Calls of one function that come together are answered together, by threads for that."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from threading import Condition
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Condition, Lock, Thread
 from time import monotonic, thread_time
 from typing import Protocol
 
-from trident.drpc.calls import Answer, Call
+from trident.drpc.calls import Answer, Call, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query_figures import QueryFigures
-from trident.drpc.waiting_calls import WaitingCalls
-from trident.drpc.workers import Workers
 
 LONG = 0.05
 """Seconds. A tick that takes longer holds nobody up: the next begins beside it, of fewer calls."""
@@ -27,6 +26,8 @@ _WARY = 1_000
 _SURE = LONG / MOST_TOGETHER
 MOST_TICKS = 8
 """Ticks of one function that run at the same time."""
+
+Job = Callable[[], None]
 
 
 class Answers(Protocol):
@@ -268,3 +269,50 @@ class LoopTicks:
         for (_, future), answer in zip(calls, answers, strict=True):
             if not future.done():  # its task may have been cancelled
                 future.set_result(answer)
+
+
+class Workers:
+    """As many threads as there are jobs at one time; idle ones are kept for the next job.
+
+    A job never raises. The threads don't keep the process alive: what they do changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = Lock()
+        self._idle = 0
+        self._threads = 0
+
+    def start(self, job: Job) -> None:
+        """Run a job, soon.
+
+        Raises RuntimeError where the system has no more threads; nothing will run the job.
+        """
+        with self._lock:
+            idle = self._idle > 0
+            if idle:
+                self._idle -= 1
+            else:
+                self._threads += 1
+        if not idle:
+            try:
+                Thread(target=self._work, name="trident-drpc", daemon=True).start()
+            except RuntimeError:
+                with self._lock:
+                    self._threads -= 1
+                raise
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """End the threads, each after the job that it runs."""
+        with self._lock:
+            for _ in range(self._threads):
+                self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            with self._lock:
+                self._idle += 1
+        with self._lock:
+            self._threads -= 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
+import orjson
+
 from trident.backends.memory import MemoryMap
-from trident.drpc.answer_json import answer_json
 from trident.drpc.errors import (
     DRPCError,
     DRPCExecutionError,
@@ -31,6 +34,7 @@ from trident.operations.builtin import (
     Split,
     Sum,
 )
+from trident.operations.emitted import Row
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.errors import NoStateError, UnavailableError
 from trident.tuples.block import Block
@@ -143,3 +147,22 @@ def _never_waits(query: DRPCQuery) -> bool:
     return all(each is None or type(each) in _NEVER_WAIT for each in operations) and all(
         state.state.factory.map_type is MemoryMap for state in query.states
     )
+
+
+def answer_json(rows: Sequence[Row]) -> str:
+    """The tuples of an answer as JSON, a list for each.
+
+    Examples
+    --------
+    >>> answer_json([("a", 1), (None, b"b")])
+    '[["a",1],[null,"Yg=="]]'
+    """
+    try:
+        return orjson.dumps(rows, default=_text, option=orjson.OPT_NON_STR_KEYS).decode()
+    except orjson.JSONEncodeError:
+        # Integers of more than 64 bits, and text with lone surrogates.
+        return json.dumps(rows, default=_text, separators=(",", ":"))
+
+
+def _text(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)

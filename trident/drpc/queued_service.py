@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from trident.batch.events import QueryEnded
 from trident.batch.listening import Listeners, Listening
-from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall
+from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall, check_request_id
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
@@ -18,10 +18,8 @@ from trident.drpc.errors import (
     DRPCUsageError,
     UnknownFunctionError,
 )
-from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks
+from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks, Workers
 from trident.drpc.query_figures import QueryFigures
-from trident.drpc.request_id import check_request_id
-from trident.drpc.workers import Workers
 from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from trident.batch.counters import Counters
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
-from trident.drpc.answer_json import answer_json
 from trident.drpc.calls import Answer
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
-from trident.drpc.query import failure_of
+from trident.drpc.query import answer_json, failure_of
 from trident.errors import PlanError
 from trident.job.job import Job
 from trident.kernels.task import Task, step_name
@@ -37,7 +36,6 @@ from trident.tuples.block import Block
 
 MOST_KEPT = 2**16
 """Characters of an answer that is kept: a key of a store holds some of them."""
-
 
 _OF_ENTRIES = (CorruptStateError, SerializationError)
 

@@ -14,11 +14,10 @@ from trident.batch.group_run import GroupRun
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.work import BatchWork
-from trident.drpc.calls import Answer, Call
+from trident.drpc.calls import Answer, Call, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query import failure_of
 from trident.drpc.request_engine import Request, RequestEngine, blames_request
-from trident.drpc.waiting_calls import WaitingCalls
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.values import Token

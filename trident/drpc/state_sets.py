@@ -1,19 +1,18 @@
-"""The states that a query reads, opened in sets: one for each call that runs at the same time."""
+"""The states that a query reads, opened in sets, each for one thread at a time."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from trident.batch.open_states import close_states, make_states
-from trident.drpc.idle_objects import IdleObjects
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.maps.reading import read_committed
 from trident.states.state import State
 
 T = TypeVar("T")
-
 Views = Mapping[str, Any]
 """What a query reads of each of its states, by name."""
 
@@ -56,3 +55,36 @@ def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
         group = plan.group_of(node)
         groups[node] = f"group {group.id}" if group else f"state {node.state.name}"
     return groups
+
+
+class IdleObjects(Generic[T]):
+    """Lends an idle object to each thread that asks, or a new one where all are in use."""
+
+    def __init__(self, make: Callable[[], T], close: Callable[[T], object]) -> None:
+        self._make = make
+        self._close_one = close
+        self._idle: deque[T] = deque()
+        self._closed = False
+
+    def take(self) -> T:
+        """Return an object for the caller alone; raises what making it does."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._make()
+
+    def give_back(self, used: T) -> None:
+        """Let another thread use it."""
+        self._idle.append(used)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close those that are idle, and each other one when it is given back."""
+        self._closed = True
+        while self._idle:
+            try:
+                idle = self._idle.pop()
+            except IndexError:  # another thread has closed the last
+                return
+            self._close_one(idle)

@@ -17,8 +17,17 @@ from trident.batch.progress import show_progress_by
 from trident.drawing.svg import to_svg
 from trident.drawing.svg_parts import Note
 from trident.page.document import STATE_COLUMNS, state_row
-from trident.page.figure_texts import NONE, batch_id, duration, step_name, steps_of, whole
-from trident.page.shown import Row, note_ids, shown
+from trident.page.shown import (
+    NONE,
+    Row,
+    batch_id,
+    duration,
+    note_ids,
+    shown,
+    step_name,
+    steps_of,
+    whole,
+)
 from trident.states.printable import printable
 
 _logger = logging.getLogger("trident")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trident.backends.rows import Rows
 from trident.operations.annotations import callable_name
 from trident.states.maps.factory import MapStateFactory
-from trident.states.secrets import masked
+from trident.states.printable import masked
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, RoundTrips
 

@@ -35,7 +35,7 @@ from trident.tuples.fields import Fields
 from trident.windows.count_windows import CountWindowUpdater
 from trident.windows.session_windows import SessionWindowUpdater
 from trident.windows.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
-from trident.windows.window_times import check_time
+from trident.windows.watermarks import check_time
 from trident.windows.window_updater import WindowUpdater
 from trident.windows.windows import (
     BaseWindow,

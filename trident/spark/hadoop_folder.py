@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import Folder
 from trident.spark.versions import is_connect
-from trident.states.secrets import masked
+from trident.states.printable import masked
 
 _CHUNK = 1 << 22
 """Bytes that cross into the JVM, or out of it, at once."""

@@ -9,9 +9,8 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from trident.drpc.calls import Answer, Call
+from trident.drpc.calls import Answer, Call, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
-from trident.drpc.waiting_calls import WaitingCalls
 from trident.plan.plan import DRPCQuery, Plan
 from trident.spark.spark_query import SparkQuery
 

@@ -17,9 +17,8 @@ from trident.spark.schemas import Schemas, selected
 from trident.spark.seal import Seal
 from trident.spark.versions import is_utf8
 from trident.spark.worker_heap import freeze_imports
-from trident.spouts.kafka.errors import KafkaRecordError
 from trident.spouts.kafka.records import typed
-from trident.spouts.kafka.rejected import Rejected, rejecting
+from trident.spouts.kafka.rejected import KafkaRecordError, Rejected, rejecting
 from trident.spouts.kafka.settings import KafkaSettings
 from trident.states.errors import UsageError
 from trident.tuples.fields import Fields

@@ -12,9 +12,8 @@ from py4j.clientserver import ClientServer
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from trident.drpc.answer_json import answer_json
 from trident.drpc.errors import DRPCError, DRPCInternalError
-from trident.drpc.query import failure_of
+from trident.drpc.query import answer_json, failure_of
 from trident.drpc.state_sets import StateSets
 from trident.errors import PlanError
 from trident.job.compile import Spark, compile_job

@@ -1,15 +1,16 @@
-"""A spout over tuples that are known beforehand."""
+"""A spout over tuples that are known beforehand, and what a test has happen among them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from trident.errors import described
 from trident.operations.emitted import Row, checked_row
 from trident.operations.interfaces import TridentCollector
-from trident.spouts.incidents import Incident, Replay
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.states.errors import FailedException
 from trident.tuples.fields import Fields, FieldsLike
 
 
@@ -105,3 +106,54 @@ class FixedBatchSpout(IBatchSpout):
 
     def getOutputFields(self) -> Fields:
         return self._fields
+
+
+class SimulatedCrash(BaseException):
+    """The driver is gone, as far as a test is concerned.
+
+    No `Exception`: nothing but who plays the next driver catches it.
+    """
+
+
+class Incident(ABC):
+    """Happens once, where it stands among the tuples of a spout: to the batch that it is in."""
+
+    @abstractmethod
+    def happen(self) -> None:
+        """Raise what it is."""
+
+
+class Fail(Incident):
+    """The attempt fails, and the batch is emitted again.
+
+    Examples
+    --------
+    >>> from trident import FixedBatchSpout
+    >>> spout = FixedBatchSpout("word string", 2, ("the",), ("cow",), Fail(), ("jumped",))
+    """
+
+    def happen(self) -> None:
+        raise FailedException("a Fail() stands in this batch")
+
+
+class Crash(Incident):
+    """The run ends as if it was killed; started again, it emits the batch again."""
+
+    def happen(self) -> None:
+        raise SimulatedCrash("a Crash() stands in this batch")
+
+
+class Replay(Incident):
+    """The attempt fails, and the batch is emitted again: with the same tuples, or with others.
+
+    Parameters
+    ----------
+    other : sequence of sequence, optional
+        The tuples that it holds then. A spout with such a batch is opaque.
+    """
+
+    def __init__(self, other: Sequence[Sequence[Any]] | None = None) -> None:
+        self.other = other
+
+    def happen(self) -> None:
+        raise FailedException("a Replay() stands in this batch")

@@ -14,7 +14,7 @@ from trident.errors import SourceUnavailableError, TridentError, described
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
-from trident.spouts.line_field import line_field
+from trident.spouts.text_files import line_field
 from trident.tuples.fields import Fields, FieldsLike
 
 _LONGEST = 16 << 20

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 from trident.errors import SourceUnavailableError, TridentError, described
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import SpoutKind
-from trident.spouts.line_field import line_field
 from trident.spouts.partitioned import (
     IPartitionedTridentSpout,
     ISpoutPartition,
@@ -27,7 +26,6 @@ Span = TypedDict(
 )
 """The bytes of a batch in a file, a checksum of the last of them, to tell another file by, and
 whether it ended there."""
-
 _ENDS = 64
 """Of how many bytes that is."""
 
@@ -236,3 +234,24 @@ def _other(path: str, end: int) -> TextFileError:
         "the bytes before it are not those that were read: the file was written anew",
         "Restore it, and give what was written another name.",
     )
+
+
+def line_field(spout: str, field: FieldsLike) -> Fields:
+    """Return the field of a line.
+
+    Raises ValueError where it isn't one field, or declared as anything but a string.
+
+    Examples
+    --------
+    >>> line_field("TextFileSpout", "line string").names
+    ('line',)
+    """
+    fields = Fields.of(field)
+    if len(fields) != 1:
+        found = ", ".join(fields.names) or "none"
+        raise ValueError(f'{spout}: a line is one field, found {found}. Write "line string".')
+    [name] = fields.names
+    if fields.types[name] not in ("string", None):
+        found = f"{name} {fields.types[name]}"
+        raise ValueError(f'{spout}: a line is a string, found "{found}". Convert it by each(…).')
+    return fields

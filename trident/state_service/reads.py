@@ -15,15 +15,14 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     StateNotThereError,
 )
-from trident.drpc.idle_objects import IdleObjects
+from trident.drpc.state_sets import IdleObjects
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,
     NoSuchKeyError,
     StateLeftOutError,
 )
-from trident.state_service.keys import json_of_key
-from trident.state_service.requests import Keys, Read, StateRequest, Wanted, wanted
+from trident.state_service.requests import Keys, Read, StateRequest, Wanted, json_of_key, wanted
 from trident.state_service.served_states import ServedState
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.keys import encode_key

@@ -22,7 +22,7 @@ from trident.operations.interfaces import TridentCollector
 from trident.plan.plan import BatchGroup
 from trident.sources.source import Opening, StreamSource
 from trident.sources.spout_sources import open_source
-from trident.spouts.incidents import SimulatedCrash
+from trident.spouts.fixed import SimulatedCrash
 from trident.spouts.interfaces import IBatchSpout, ITridentDataSource, SpoutKind
 from trident.tuples.fields import Fields
 

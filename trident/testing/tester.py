@@ -27,16 +27,22 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.plan.nodes import StateDeclaration, StateNode
 from trident.plan.plan import Plan
-from trident.spouts.incidents import SimulatedCrash
+from trident.spouts.fixed import SimulatedCrash
 from trident.states.backing_map import Codec
 from trident.states.errors import FailedException
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.stored_map import StoredMap
 from trident.states.values import Token
 from trident.testing.points import check_point
-from trident.testing.substitution import Recorded, ends, recorded_plan, substituted
+from trident.testing.substitution import (
+    Recorded,
+    Trouble,
+    TroubledStore,
+    ends,
+    recorded_plan,
+    substituted,
+)
 from trident.testing.tested_group import Fed, TestClock, TestedGroup
-from trident.testing.troubled_map import Trouble, TroubledStore
 
 _STEPS = ("begin", "write", "ready", "commit", "announce")
 

@@ -15,9 +15,8 @@ from trident.operations.interfaces import QueryFunction, TridentCollector
 from trident.states.errors import CorruptStateError
 from trident.states.map_state import ReadOnlyMapState
 from trident.states.maps.stored_map import StoredMap
-from trident.windows.watermarks import Partitions
+from trident.windows.watermarks import Partitions, milliseconds, time_of
 from trident.windows.window_contents import Window, append, chunk_keys, there
-from trident.windows.window_times import milliseconds, time_of
 from trident.windows.window_updater import WindowTuples, WindowUpdater
 from trident.windows.windows import DurationWindow, TimeWindow
 

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.changes import Changes
 from trident.chaos.contender import Declared, EpisodePlace, OwnSpout
-from trident.chaos.life import Fate, Life
-from trident.chaos.tables import ChangedTables
+from trident.chaos.process import Fate, Life
+from trident.chaos.tables import ChangedTables, Changes
 
 RECORD = Changes("mirror", 10_000, different=700)
 _MOST = 1500

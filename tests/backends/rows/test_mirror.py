@@ -14,7 +14,7 @@ from tests.backends.rows import killed_mirror
 from tests.backends.rows.databases import Place
 from tests.backends.rows.killed_mirror import RECORD, tables
 from trident.batch.watchpoints import POINTS
-from trident.chaos.changes import ChangesTruth
+from trident.chaos.tables import ChangesTruth
 from trident.chaos.truth import Differences
 from trident.states.errors import NoStateError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import free_port
 
 
 def test_no_two_workers_find_the_same_port_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trident.testing.servers.ports import accepts
-from trident.testing.servers.process import MissingServer, refuse_where_quick, wait_until
+from trident.testing.servers.process import MissingServer, accepts, refuse_where_quick, wait_until
 from trident.testing.servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]

@@ -17,9 +17,8 @@ from trident.testing.servers.java import jars
 from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.memcached import MemcachedServers
-from trident.testing.servers.ports import free_port
 from trident.testing.servers.postgres import PostgresServer
-from trident.testing.servers.process import QUICK, MissingServer
+from trident.testing.servers.process import QUICK, MissingServer, free_port
 from trident.testing.servers.promised import BrokenPromise, Served, served
 from trident.testing.servers.redis import RedisCluster, RedisServer
 from trident.testing.servers.seaweedfs import SeaweedServer

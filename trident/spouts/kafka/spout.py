@@ -19,8 +19,13 @@ from trident.spouts.kafka.records import (
     Translator,
     typed,
 )
-from trident.spouts.kafka.settings import FIXED, DeadLetterTopic, KafkaSettings, OnError
-from trident.spouts.kafka.strategy import FirstPollOffsetStrategy
+from trident.spouts.kafka.settings import (
+    FIXED,
+    DeadLetterTopic,
+    FirstPollOffsetStrategy,
+    KafkaSettings,
+    OnError,
+)
 from trident.spouts.partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 from trident.states.errors import UsageError
 from trident.tuples.fields import Fields, FieldsLike

@@ -8,8 +8,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from trident.testing.servers.java import jars, jdk
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import ServerProcess
+from trident.testing.servers.process import ServerProcess, free_port
 
 _HERE = Path(__file__).parent
 _MODULES = (

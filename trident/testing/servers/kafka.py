@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trident.testing.servers.java import jars, jdk
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import ServerProcess
+from trident.testing.servers.process import ServerProcess, free_port
 
 _LOGGING = """\
 Configuration:

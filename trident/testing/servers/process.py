@@ -8,8 +8,10 @@ process that started it, however that ended.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -20,13 +22,17 @@ from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
 
 from trident.states.errors import TridentError
-from trident.testing.servers.ports import accepts, free_port
 
 QUICK = "TRIDENT_TEST_QUICK"
 """The variable of a run that needs no server: none is to be had there."""
-
 # Reads until the process that started it is gone, however it ended
 _GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
+
+
+# Below those that systems give to outgoing connections: a client that knocks at a dead server's
+# port there may be connected to itself, and the server could not have its port again.
+_LOWEST, _HIGHEST = 12_000, 22_000
+_BUS = 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -233,3 +239,36 @@ def wait_until(condition: Callable[[], object], patience: float = 30.0) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not become so within {patience} s")
         time.sleep(0.02)
+
+
+def free_port() -> int:
+    """Return a port that is free, and so is the one 10,000 above it, for Redis Cluster's bus."""
+    own = _own_ports()
+    for port in random.sample(own, len(own)):
+        if _is_free(port) and _is_free(port + _BUS):
+            return port
+    raise RuntimeError(f"no port from {_LOWEST} to {_HIGHEST} is free")
+
+
+def accepts(host: str, port: int) -> bool:
+    """Tell whether someone takes connections there; an IPv6 address may be in brackets."""
+    try:
+        with socket.create_connection((host.strip("[]"), port), 3):
+            return True
+    except OSError:  # nobody does, or no host has that name
+        return False
+
+
+def _own_ports() -> range:
+    """Those of this process, where tests run in several: no other may find the same one free."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return range(_LOWEST + number, _HIGHEST, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

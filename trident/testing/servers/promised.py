@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trident.states.errors import TridentError
-from trident.testing.servers.ports import accepts
-from trident.testing.servers.process import MissingServer, refuse_where_quick
+from trident.testing.servers.process import MissingServer, accepts, refuse_where_quick
 
 
 class Served(Protocol):

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from trident.testing.servers.ports import free_port
-from trident.testing.servers.process import MissingServer, ServerProcess
+from trident.testing.servers.process import MissingServer, ServerProcess, free_port
 
 _ALL = ["Admin", "Read", "Write", "List", "Tagging"]
 
