@@ -135,19 +135,8 @@ class SQLiteMap(IBackingMap):
             return [name for (name,) in rows.fetchmany(_SHOWN)]
 
     def flush(self) -> None:
-        if not self._unsaved:
-            return
-        with self._connections.writer() as connection:
-            # A commit at this level forces the log, with all earlier commits in it, to the disk;
-            # it has to change something, or SQLite would have nothing to commit.
-            connection.execute("PRAGMA synchronous = FULL")
-            try:
-                connection.execute(
-                    f"UPDATE {CATALOG} SET persisted = persisted + 1 WHERE name = ?",
-                    (self._table.name,),
-                )
-            finally:
-                connection.execute("PRAGMA synchronous = NORMAL")
+        if self._unsaved:
+            self._connections.sync()
             self._unsaved = False
 
     def incarnation(self) -> str:

@@ -29,8 +29,7 @@ CREATE_CATALOG = f"""
     CREATE TABLE IF NOT EXISTS {CATALOG} (
         name TEXT COLLATE NOCASE NOT NULL PRIMARY KEY,
         kind TEXT NOT NULL,
-        control BLOB,
-        persisted INTEGER NOT NULL DEFAULT 0
+        control BLOB
     ) {_OPTIONS}"""
 
 _AT_ONCE = 5_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import pickle
@@ -546,7 +547,7 @@ def test_a_file_removed_under_a_running_state_is_lost(opened: Opener, path: Path
     add(store, {b"k": 1}, record(1))
     for file in path.parent.iterdir():
         file.unlink()
-    with pytest.raises(StateUnavailableError, match="restarted or lost writes"):
+    with pytest.raises(StateUnavailableError, match="write-ahead log: No such file"):
         control.ready(record(1))
     with pytest.raises(LostStateError):
         control.begin(record(2), following(control, record(2), Token(1, 0)))
@@ -578,20 +579,44 @@ def test_readers_find_the_file_that_took_anothers_place(opened: Opener, path: Pa
 
 
 def test_a_batch_is_forced_to_the_disk_once_and_only_when_something_was_written(
-    opened: Opener, path: Path
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = opened()
+    """A link names the file; its log lies beside the file."""
+    link = path.parent / "link.db"
+    link.symlink_to(path)
+    store = SQLiteStore(str(link), "words").open()
     control = Control(store)
-    for txid in range(1, 4):
+    control.begin(record(1))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(inode(file)))
+    for txid in range(2, 5):
         control.begin(record(txid))
         add(store, {b"k": 1}, record(txid))
         ready = control.ready(record(txid))
         store.flush()
         control.announce(ready)
+    assert synced == [inode(f"{path}-wal")] * 3
     store.close()
-    client = sqlite3.connect(path)
-    assert client.execute("SELECT persisted FROM trident_states").fetchall() == [(3,)]
-    client.close()
+
+
+def inode(file: int | str) -> int:
+    return os.stat(file).st_ino
+
+
+def test_a_log_that_cannot_be_forced_to_the_disk_fails_the_attempt(
+    opened: Opener, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    store = opened()
+    control = Control(store)
+    control.begin(record(1))
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "fdatasync", full)
+        with pytest.raises(StateUnavailableError, match="write-ahead log: Input/output error"):
+            control.ready(record(1))
+    store.flush()  # is tried again
 
 
 def test_a_mistyped_prefix_says_which_states_the_file_has(opened: Opener, path: Path) -> None:
