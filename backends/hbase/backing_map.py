@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from trident.backends.hbase.connections import Gateway
-from trident.backends.hbase.driver import reading_rows, thrift
+from trident.backends.hbase.connections import Gateway, reading_rows, thrift
 from trident.backends.hbase.errors import explained
 from trident.backends.hbase.tables import prepare_table
 from trident.states.asking import Reading, Wait, asked, finished

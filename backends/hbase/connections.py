@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
-from trident.backends.hbase.driver import await_answer, client_over, thrift
 from trident.backends.hbase.errors import explained_connecting, silent
 from trident.backends.pool import Pool, is_quiet
+from trident.states.asking import Reading
+from trident.states.errors import MissingDriverError
 
 _PATIENCE = 2.0
 # The gateway closes a connection that was idle for a minute, and might do so as we write to it.
 _IDLE = 45.0
+_CALL = 1
+"""Thrift's number for a message that is a call."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +81,56 @@ class GatewayConnection:
 
 pool = Pool(GatewayConnection, GatewayConnection.is_quiet, _IDLE)
 """The connections of this process that nobody uses now."""
+
+
+def thrift() -> Any:
+    """Return the module of HBase's structures: ``Mutation``, ``AlreadyExists`` and others."""
+    try:
+        import_module("happybase")  # which makes the other
+        return import_module("Hbase_thrift")
+    except ImportError as error:
+        raise MissingDriverError("state in HBase", "hbase", str(error)) from None
+
+
+def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:
+    """Return an object with the gateway's calls as methods.
+
+    The caller closes the connection.
+    """
+    service = thrift().Hbase
+    transports: Any = import_module("thriftpy2.transport")
+    protocols: Any = import_module("thriftpy2.protocol")
+    framed, compact = transport == "framed", protocol == "compact"
+    framing = transports.TFramedTransport if framed else transports.TBufferedTransport
+    encoding = protocols.TCompactProtocol if compact else protocols.TBinaryProtocol
+    stream = framing(transports.TSocket(sock=connection))
+    return import_module("thriftpy2.thrift").TClient(
+        service, encoding(stream, decode_response=False)
+    )
+
+
+def reading_rows(
+    client: Any, table: bytes, rows: Sequence[bytes], columns: Sequence[bytes]
+) -> Reading[list[Any]]:
+    """Return what ``getRowsWithColumns`` of a client returns, as a reading."""
+    call = "getRowsWithColumns"
+    client._send(call, tableName=table, rows=rows, columns=columns, attributes={})
+    yield
+    found: list[Any] = client._recv(call)
+    return found
+
+
+def await_answer(client: Any) -> None:
+    """Return when the gateway has answered something, without asking HBase behind it.
+
+    It is asked which of Thrift's interfaces it has; one that is too old for the question says so.
+    """
+    service, protocol = thrift().Hbase, client._oprot
+    # The driver doesn't know the call: another one without arguments stands in for it.
+    protocol.write_message_begin("getThriftServerType", _CALL, 0)
+    service.getTableNames_args().write(protocol)
+    protocol.write_message_end()
+    protocol.trans.flush()
+    protocol.read_message_begin()
+    service.getTableNames_result().read(protocol)
+    protocol.read_message_end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trident.backends.hbase.driver import thrift
+from trident.backends.hbase.connections import thrift
 from trident.states.errors import StateError
 
 _FOREVER = 2**31 - 1

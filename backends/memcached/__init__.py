@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.backends.memcached.backing_map import MemcachedMap
+from trident.backends.memcached.connections import NodeAddress, NodeLike
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
-from trident.backends.memcached.nodes import NodeAddress, NodeLike
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding

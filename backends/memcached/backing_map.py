@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.memcached.connections import NodeConnection, lent
-from trident.backends.memcached.errors import too_large
+from trident.backends.memcached.connections import NodeAddress, NodeConnection, lent, too_large
 from trident.backends.memcached.exchange import NodeRequest, exchange, exchanging
 from trident.backends.memcached.keys import LONGEST, StoredKeys
-from trident.backends.memcached.nodes import NodeAddress
 from trident.backends.memcached.wire import (
     END,
     Found,

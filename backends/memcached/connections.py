@@ -1,4 +1,4 @@
-"""Connections to Memcached nodes: each process keeps those that are idle, and lends them out."""
+"""Connections to Memcached nodes, lent to one call at a time, and what can go wrong with them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from trident.backends.memcached.errors import no_memcached, unreachable
-from trident.backends.memcached.nodes import NodeAddress
 from trident.backends.pool import Pool, is_quiet
-from trident.states.errors import MissingDriverError
+from trident.states.errors import MissingDriverError, SerializationError, StateUnavailableError
 
 CONNECT_TIMEOUT = 2.0
 """Seconds that a node has to accept a connection."""
-
 # What an item needs beside its key and value: a header of 48 bytes, the version's 8, a NUL behind
 # the key, a line break behind the value.
 _OVERHEAD = 59
+_START = (
+    "Start one: apt-get install memcached (on Debian it then runs), or "
+    "docker run -d -p {port}:11211 memcached; or correct nodes=."
+)
+_AWAY = "Is that host up, and its port open to this one? Is the server paused or overloaded?"
+_UNKNOWN = "Which writes arrived is unknown; the batch is retried."
+_ADVICE = {
+    b"SERVER_ERROR out of memory": "Give it more memory: memcached -m <megabytes>.",
+    b"SERVER_ERROR object too large": "Let it take larger items: memcached -I <size>.",
+    b"ERROR Too many open": "Let it take more connections: memcached -c <number>.",
+}
+_NO_MEMCACHED = (
+    "Is something else listening there, or has it as many connections as it takes (memcached -c)?"
+)
 
 
 class Greeting(NamedTuple):
@@ -103,3 +115,108 @@ def _greet(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
     except BaseException:
         client.close()
         raise
+
+
+@dataclass(frozen=True, order=True)
+class NodeAddress:
+    """Where one Memcached server listens.
+
+    Examples
+    --------
+    >>> NodeAddress.parse("localhost"), NodeAddress.parse("[::1]:11212")
+    (NodeAddress(host='localhost', port=11211), NodeAddress(host='::1', port=11212))
+    >>> NodeAddress.parse(("cache", 11213))
+    NodeAddress(host='cache', port=11213)
+    >>> str(NodeAddress("::1", 11212))
+    '[::1]:11212'
+    """
+
+    host: str
+    port: int = 11211
+
+    @staticmethod
+    def parse(given: NodeLike) -> NodeAddress:
+        """Return the node written ``host``, ``host:port``, ``[IPv6]:port`` or ``(host, port)``."""
+        match given:
+            case str():
+                text = given
+            case (str(name), int(number)):
+                text = str(NodeAddress(name, number))
+            case _:
+                raise _no_node(given)
+        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        if not colon:
+            host, port = text, "11211"
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            host = ""
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise _no_node(given)
+        return NodeAddress(host, int(port))
+
+    @property
+    def name(self) -> str:
+        """How errors name it."""
+        return f"memcached at {self}"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+NodeLike = str | tuple[str, int]
+"""How a node may be given: as text, or as pymemcache takes it."""
+
+
+def _no_node(given: object) -> ValueError:
+    return ValueError(
+        f"memcached: {given!r} is no node; give a list of them, each written host:port, an IPv6 "
+        "address in brackets, or as a pair (host, port)"
+    )
+
+
+def unreachable(name: str, port: int, error: OSError, seconds: float) -> StateUnavailableError:
+    """Return the error of a node that accepts no connection."""
+    if isinstance(error, ConnectionRefusedError):
+        advice = _START.format(port=port)
+        return StateUnavailableError(name, "it refuses the connection", advice)
+    if isinstance(error, TimeoutError):
+        return StateUnavailableError(name, f"no connection within {seconds:g} s", _AWAY)
+    if isinstance(error, socket.gaierror):
+        return StateUnavailableError(name, f"no host has that name ({error})", "Correct nodes=.")
+    return StateUnavailableError(name, f"no connection ({error})", _AWAY)
+
+
+def no_memcached(name: str, found: str) -> StateUnavailableError:
+    """Return the error of a server that doesn't answer as Memcached does."""
+    return StateUnavailableError(name, f"it does not answer as Memcached ({found})", _NO_MEMCACHED)
+
+
+def silent(name: str, seconds: float) -> StateUnavailableError:
+    """Return the error of a node that doesn't answer in time."""
+    advice = f"Is it paused or overloaded? {_UNKNOWN} Raise timeout= if it is only slow."
+    return StateUnavailableError(name, f"no answer within {seconds:g} s", advice)
+
+
+def cut(name: str, reason: str) -> StateUnavailableError:
+    """Return the error of a connection that ended before the answer did."""
+    advice = f"Did it restart? {_UNKNOWN}"
+    return StateUnavailableError(name, f"the connection was cut ({reason})", advice)
+
+
+def refused(name: str, line: bytes) -> StateUnavailableError:
+    """Return the error of a server that answered with an error."""
+    said = line[:100].decode(errors="replace")
+    for beginning, advice in _ADVICE.items():
+        if line.startswith(beginning):
+            return StateUnavailableError(name, f"it says {said!r}", f"{advice} {_UNKNOWN}")
+    return StateUnavailableError(name, f"it says {said!r}", f"{_NO_MEMCACHED} {_UNKNOWN}")
+
+
+def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
+    """Return the error of a value that the node would refuse, and remove the old value too."""
+    allowed = (
+        f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
+        "node, or keep less under one key."
+    )
+    return SerializationError("value", f"{size} bytes under the key {key[:60]!r}", allowed)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Generic, TypeVar
 
-from trident.backends.memcached.connections import NodeConnection
-from trident.backends.memcached.errors import cut, refused, silent
+from trident.backends.memcached.connections import NodeConnection, cut, refused, silent
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
 from trident.states.asking import Reading, finished
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
-from trident.backends.postgres.connections import OPTIONS, Database, address
-from trident.backends.postgres.examination import examined
+from trident.backends.postgres.connections import OPTIONS, Database, address, examined
 from trident.backends.postgres.tables import (
     CATALOG,
     DEFAULT_COLUMNS,

@@ -8,9 +8,8 @@ from typing import Any
 
 import orjson
 
-from trident.backends.postgres.arrays import Array
 from trident.backends.postgres.connections import Database
-from trident.backends.postgres.driver import definition, driver
+from trident.backends.postgres.driver import Array, definition, driver
 from trident.backends.postgres.errors import explained
 from trident.backends.postgres.statements import (
     GET_CONTROL,

@@ -8,8 +8,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any
 
-from trident.backends.postgres.arrays import BYTES, DOUBLE, JSON, LONG, Array, array
-from trident.backends.postgres.driver import definition
+from trident.backends.postgres.driver import BYTES, DOUBLE, JSON, LONG, Array, array, definition
 from trident.states.control import UNFINISHED
 from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.pool import is_quiet
-from trident.backends.postgres.connections import OPTIONS, Database, address
+from trident.backends.postgres.connections import OPTIONS, Database, address, examined
 from trident.backends.postgres.driver import definition
 from trident.backends.postgres.errors import of_driver
-from trident.backends.postgres.examination import examined
 from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import CHANGED, RefusedRowError

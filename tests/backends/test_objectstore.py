@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers.object_stores import StandIn
 from trident.backends.checkpoints import checkpoint_from_url
-from trident.backends.objectstore.errors import explained
+from trident.backends.objectstore.checkpoint import explained
 from trident.backends.state_url import StateURL
 from trident.cli.main import main
 from trident.log.checkpoint import held_checkpoint

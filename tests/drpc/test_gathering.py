@@ -453,7 +453,7 @@ def test_look_ups_that_were_of_no_moment_are_made_again_from_the_beginning(
             made = read_committed(states, ask)
         return made
 
-    monkeypatch.setattr("trident.drpc.state_sets.read_committed", twice)
+    monkeypatch.setattr("trident.drpc.query.read_committed", twice)
     topology = TridentTopology()
     known = topology.newStaticState(counts({"a": 1, "b": 2}), name="counts")
     (

@@ -13,8 +13,7 @@ from confluent_kafka import admin
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident.backends.kafka.connecting import KafkaConnectionError, connect
-from trident.backends.kafka.driver import Admin
+from trident.backends.kafka.driver import Admin, KafkaConnectionError, connect
 from trident.errors import SourceUnavailableError
 from trident.spouts.kafka import KafkaSpout
 from trident.testing.servers.kafka import KafkaServer

@@ -1,7 +1,9 @@
-"""The same word count as it is written by hand: add each batch, then note how far one came.
+"""The same word count as it is written by hand, in ways that can't be exact.
 
-A process that dies between the two adds the batch again. Where the test reports nothing of it, the
-test is worth nothing.
+A plain loop adds each batch, then notes how far it came: a process that dies between the two adds
+the batch again. A classical opaque map keeps of each value its batch and the one before it, so such
+a death does no harm; but a write that comes late, by a driver that was taken over, looks like any
+other. Where the test reports nothing of either, it is worth nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ import json
 import os
 import random
 import socket
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +27,15 @@ from trident.chaos.process import Life
 from trident.chaos.record import Record
 from trident.chaos.truth import Key, Reading
 from trident.states.backing_map import Codec
+from trident.states.errors import StaleBatchError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
 
-
-class Numbers(ABC):
-    """Numbers in a store."""
-
-    @abstractmethod
-    def read(self, names: Sequence[str]) -> list[int]:
-        """Return the numbers; 0 where there is none."""
+Write = Callable[[], object]
+"""Writes a batch that was prepared."""
 
 
-class Incremented(Numbers):
+class Incremented:
     """Numbers in Redis, by ``INCRBY``."""
 
     def __init__(self, host: str, port: int, prefix: str) -> None:
@@ -44,48 +43,59 @@ class Incremented(Numbers):
         self._socket = socket.create_connection((host, port), timeout=5)
         self._answers = self._socket.makefile("rb")
 
-    def add(self, amounts: Mapping[str, int]) -> None:
-        self._incremented(amounts)
-
-    def read(self, names: Sequence[str]) -> list[int]:
-        return self._incremented(dict.fromkeys(names, 0))
-
-    def _incremented(self, amounts: Mapping[str, int]) -> list[int]:
+    def add(self, amounts: Mapping[str, int]) -> list[int]:
         lines = [f"INCRBY {self._prefix}:{name} {more}\r\n" for name, more in amounts.items()]
         self._socket.sendall("".join(lines).encode())
         return [int(self._answers.readline()[1:] or 0) for _ in lines]
 
+    def read(self, names: Sequence[str]) -> list[int]:
+        return self.add(dict.fromkeys(names, 0))
 
-class InMap(Numbers):
-    """Numbers in any store, whose factory is of states that keep values alone, without a prefix."""
+
+class ReadAndPut:
+    """Numbers in any store, which are read, added to, and put back.
+
+    The factory is of states that keep values alone, without a prefix.
+    """
 
     def __init__(self, factory: MapStateFactory, prefix: str) -> None:
         self._map = factory.store.named(prefix).open()
         self._bytes = self._map.codec is Codec.BYTES
 
-    def _get(self, names: Sequence[str]) -> Sequence[Any]:
+    def add(self, amounts: Mapping[str, int]) -> None:
+        found = self.read([*amounts])
+        sums = [number + more for number, more in zip(found, amounts.values(), strict=True)]
+        self.put([*amounts], sums)
+
+    def read(self, names: Sequence[str]) -> list[int]:
+        return [int(value or 0) for value in self.get(names)]
+
+    def get(self, names: Sequence[str]) -> Sequence[Any]:
         return self._map.multiGet([name.encode() for name in names])
 
-    def _put(self, names: Sequence[str], values: Sequence[Any]) -> None:
+    def put(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Write values, whatever is there."""
         kept = [str(value).encode() for value in values] if self._bytes else values
         self._map.multiPut([name.encode() for name in names], kept)
 
 
-class ReadAndPut(InMap):
-    """Numbers that are read, added to, and put back."""
+class Entries(ReadAndPut):
+    """Numbers, each with the batch that made it before it and the number before that behind it."""
 
-    def add(self, amounts: Mapping[str, int]) -> None:
-        found = self.read([*amounts])
-        sums = [number + more for number, more in zip(found, amounts.values(), strict=True)]
-        self._put([*amounts], sums)
+    def entries(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
+        """Return the entries; zeros where there is none."""
+        return [json.loads(entry) if entry else (0, 0, 0) for entry in self.get(names)]
 
     def read(self, names: Sequence[str]) -> list[int]:
-        return [int(value or 0) for value in self._get(names)]
+        return [current for _, current, _ in self.entries(names)]
 
 
 @dataclass(frozen=True)
 class ByHand(Contender):
-    """A loop that reads a batch, adds it, and notes in a file where it is."""
+    """A loop that reads a batch, adds it, and notes in a file where it is.
+
+    A batch that was noted by another driver is refused.
+    """
 
     record: Record
     most: int
@@ -93,13 +103,12 @@ class ByHand(Contender):
     points = ("before begin", "before write", "after write", "before commit", "after commit")
 
     @abstractmethod
-    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
-        """Return what adds the words of a batch, which has a number."""
+    def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
+        """Return what prepares the write of a batch: of its number, and its words."""
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        add = self.adding(place, life)
-        noted = place.folder / "noted"
-        position, batch = json.loads(noted.read_text()) if noted.exists() else (0, 0)
+        prepare = self.preparing(place, life)
+        position, batch = _last(place.folder)
         while position < self.record.length:
             batch += 1
             token = Token(batch, 0)
@@ -107,12 +116,13 @@ class ByHand(Contender):
             # As of an opaque source: a batch that comes back has other words
             size = random.Random(f"{place.seed} {batch} {life.number}").randint(1, self.most)
             words = self.record.words[position : position + size]
+            write = prepare(batch, words)
             reached("before write", token)
-            add(batch, words)
+            write()
             reached("after write", token)
             position += len(words)
             reached("before commit", token)
-            _note(noted, [position, batch])
+            _note(place.folder, batch, position)
             reached("after commit", token)
 
 
@@ -131,18 +141,18 @@ class CountedByHand(ByHand):
         """What it is called."""
         return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
 
-    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
-        counters = self.counters(place)
-        return lambda _, words: counters.add({**Counter(words), "": len(words)})
+    def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
+        add = self.counters(place).add
+        return lambda _, words: partial(add, {**Counter(words), "": len(words)})
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        opened: list[Numbers] = []
+        opened: list[Incremented | ReadAndPut] = []
         names = ["" if key is None else str(key[0]) for _, key in keys]
 
         def read() -> Reading:
             if not opened:
-                opened.append(self.numbers(place))
+                opened.append(self.counters(place))
             try:
                 found = opened[0].read(names)
             except OSError:
@@ -152,18 +162,50 @@ class CountedByHand(ByHand):
 
         yield read
 
-    def numbers(self, place: EpisodePlace) -> Numbers:
-        """Return the numbers of an episode, for a reader."""
-        return self.counters(place)
-
     def counters(self, place: EpisodePlace) -> Incremented | ReadAndPut:
-        """Return the numbers of an episode, for a driver."""
+        """Return the numbers of an episode."""
         if self.redis is not None:
             return Incremented(*self.redis, place.name)
         return ReadAndPut(self.factory, place.name)
 
 
-def _note(file: Path, what: Any) -> None:
-    part = file.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(what))
-    part.rename(file)
+@dataclass(frozen=True)
+class Classical(CountedByHand):
+    """A loop over a classical opaque map."""
+
+    taken_over = 0.5
+    name = "a classical (txid, previous value) map"
+
+    def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
+        kept = self.counters(place)
+
+        def prepare(batch: int, words: Sequence[str]) -> Write:
+            amounts = {**Counter(words), "": len(words)}
+            entries = []
+            for (txid, current, before), more in zip(
+                kept.entries([*amounts]), amounts.values(), strict=True
+            ):
+                start = before if txid == batch else current
+                entries.append(json.dumps((batch, start + more, start)))
+            return partial(kept.put, [*amounts], entries)
+
+        return prepare
+
+    def counters(self, place: EpisodePlace) -> Entries:
+        return Entries(self.factory, place.name)
+
+
+def _last(folder: Path) -> tuple[int, int]:
+    """Return how far the words are counted, and by how many batches."""
+    noted = [int(file.name.removeprefix("noted-")) for file in folder.glob("noted-*")]
+    batch = max(noted, default=0)
+    return (int((folder / f"noted-{batch}").read_text()) if batch else 0), batch
+
+
+def _note(folder: Path, batch: int, position: int) -> None:
+    part = folder / f"part-{batch}-{os.getpid()}"
+    part.write_text(str(position))
+    try:
+        os.link(part, folder / f"noted-{batch}")
+    except FileExistsError:
+        raise StaleBatchError(Token(batch, 0), Token(batch, 1)) from None

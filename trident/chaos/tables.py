@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from trident.backends.rows import Rows, RowsDatabase
 from trident.backends.rows.database import alchemy, explained
 from trident.backends.rows.urls import database_from_url
 from trident.backends.state_url import StateURL
-from trident.chaos.by_hand import ByHand
+from trident.chaos.by_hand import ByHand, Write
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
@@ -202,7 +202,7 @@ class TablesByHand(ByHand):
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
         return self.tables.reading(place, keys)
 
-    def adding(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], None]:
+    def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
         changes, sums, mirror, batches = names = [table_of(place, each) for each in _BY_HAND]
         transaction = self.tables.database.transaction
         with transaction() as connection:
@@ -230,7 +230,7 @@ class TablesByHand(ByHand):
                     if not added.rowcount:
                         connection.exec_driver_sql(f"INSERT INTO {sums} {row}")
 
-        return add
+        return lambda batch, words: partial(add, batch, words)
 
     def _is_there(self, connection: Any, batches: str, batch: int) -> bool:
         return False

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
-from trident.chaos.by_hand import CountedByHand
-from trident.chaos.classical import Classical
+from trident.chaos.by_hand import Classical, CountedByHand
 from trident.chaos.contender import Contender, Declared, OwnSpout, WhatIsKept, WordSource
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode

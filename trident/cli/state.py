@@ -1,30 +1,238 @@
-"""``python -m trident state``: its parts, each a module of its own."""
+"""``python -m trident state``: look into a state, copy it, or remove it."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
 
-from trident.cli import state_copy, state_drop, state_get, state_info, state_keys
+from trident.cli.named import HELP, NamedState, named_state
+from trident.cli.shown import Ticker, json_text, key_of, key_text
+from trident.states.backing_map import has_pages
+from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
+from trident.states.errors import DROPPING, UsageError
+from trident.states.keys import decode_key
+from trident.states.maps.copying import CopyProgress, copy_state
+from trident.states.maps.dropping import check_droppable, drop_state
+from trident.states.maps.stored_map import StoredMap
+from trident.states.printable import one_line
 
 _PARTS = {
-    "copy": (state_copy, "copy a state, so that its topology goes on in another place"),
-    "drop": (state_drop, "remove a state, after saying what would go"),
-    "get": (state_get, "print committed values"),
-    "info": (state_info, "tell whose a state is, as of which batch, and how it is kept"),
-    "keys": (state_keys, "print the keys that have a committed value"),
+    "copy": "copy a state, so that its topology goes on in another place",
+    "drop": "remove a state, after saying what would go",
+    "get": "print committed values",
+    "info": "tell whose a state is, as of which batch, and how it is kept",
+    "keys": "print the keys that have a committed value",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what each part takes."""
     choices = parser.add_subparsers(required=True, metavar="what", dest="what")
-    for name, (part, what) in _PARTS.items():
-        choice = choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
-        part.add_arguments(choice)
+    parts = {
+        name: choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
+        for name, what in _PARTS.items()
+    }
+    copy, drop, get, info, keys = parts.values()
+    copy.add_argument("source", metavar="from", help=HELP)
+    copy.add_argument(
+        "target",
+        metavar="to",
+        help="the same, as the topology will have it; a URL without prefix= takes that of the "
+        "first one",
+    )
+    copy.add_argument("--json", action="store_true", help="print one object in the end")
+    copy.set_defaults(part=_copy)
+    drop.add_argument("state", help=HELP)
+    drop.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+    drop.set_defaults(part=_drop)
+    get.add_argument("state", help=HELP)
+    get.add_argument(
+        "keys",
+        nargs="*",
+        metavar="key",
+        help="a key of one text, or a JSON array of its fields, as '[\"dog\", 2]'; without any the "
+        "single value of an aggregate without groups",
+    )
+    get.add_argument("--json", action="store_true", help="an object on a line for each key")
+    get.set_defaults(part=_get)
+    info.add_argument("state", help=HELP)
+    info.add_argument("--json", action="store_true", help="one object")
+    info.set_defaults(part=_info)
+    keys.add_argument("state", help=f"{HELP}. Memcached lists no keys")
+    keys.add_argument("--values", action="store_true", help="with their values")
+    keys.add_argument("--json", action="store_true", help="an object on a line for each key")
+    keys.set_defaults(part=_keys)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the part that is asked for."""
-    part, _ = _PARTS[arguments.what]
-    status: int = part.run(arguments)
+    status: int = arguments.part(arguments)
     return status
+
+
+def _copy(arguments: argparse.Namespace) -> int:
+    """Copy it; may be killed and run again."""
+    source = named_state(arguments.source)
+    with closing(source.open()) as state:
+        target = named_state(arguments.target, prefix=state.backing.prefix or None)
+        if source.store == target.store:
+            raise UsageError("from and to are one place:", target.shown)
+        ticker = Ticker()
+
+        def tell(progress: CopyProgress) -> None:
+            what = "copying" if progress.number == 1 else "comparing"
+            ticker(f"{what} {state.backing.prefix or 'the state'}", progress.entries)
+
+        with closing(target.open()) as copy:
+            try:
+                copied = copy_state(state, copy, tell)
+            except KeyboardInterrupt:
+                print("interrupted; the same command goes on", file=sys.stderr)
+                raise
+            finally:
+                ticker.end()
+    if arguments.json:
+        told = {
+            "entries": copied.entries,
+            "written": copied.written,
+            "committed": copied.record.committed,
+            "log_id": copied.record.log_id,
+        }
+        print(json.dumps(told))
+        return 0
+    print(
+        f"{copied.entries:,} entries as of batch {copied.record.committed} are in {target.shown}, "
+        f"compared one by one; {copied.written:,} were written"
+    )
+    return 0
+
+
+def _drop(arguments: argparse.Namespace) -> int:
+    """Say what would go, or remove it; may be killed and run again."""
+    named = named_state(arguments.state)
+    with closing(named.open()) as state:
+        check_droppable(state)
+        facts = _told_by_record(state)
+        entries = _count_entries(state)
+        what = f"{entries or 0:,} entries of {named.shown}, log id {facts['log_id']}: "
+        if not arguments.yes:
+            print(f"would remove {what}{facts['status']}")
+            print("Stop the topology that updates it. Then give the same command with --yes.")
+            return 0
+        drop_state(state)
+    print(f"removed {what}{facts['status']}")
+    return 0
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    """Print the value of each key as JSON, null where it has none; then the status is 1."""
+    asked = [key_of(word) for word in arguments.keys]
+    with closing(named_state(arguments.state).open()) as state:
+        keys = asked or [state.key]
+        values = state.multiGet(keys)
+    for key, value in zip(keys, values, strict=True):
+        if arguments.json:
+            print(f'{{"key":{json_text(list(key))},"value":{json_text(value)}}}')
+        else:
+            print(json_text(value) if len(keys) == 1 else f"{key_text(key)}\t{json_text(value)}")
+    return 1 if None in values else 0
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    """Print it, a fact on a line."""
+    named = named_state(arguments.state)
+    with closing(named.open()) as state:
+        facts = {**_kept(named, state), **_told_by_record(state), "entries": _count_entries(state)}
+    if arguments.json:
+        print(one_line(json.dumps(facts, ensure_ascii=False)))
+        return 0
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        if fact is not None:
+            print(f"{name.replace('_', ' '):{width}}  {_shown(fact)}")
+    if facts["entries"] is None:
+        print(f"{'entries':{width}}  not told: this store lists no keys")
+    return 0
+
+
+def _shown(fact: object) -> str:
+    return f"{fact:,}" if type(fact) is int else one_line(str(fact))
+
+
+def _kept(named: NamedState, state: StoredMap) -> Mapping[str, Any]:
+    """How it is kept, as far as that is declared."""
+    found = named.guarantee
+    return {
+        "state": named.shown,
+        "where": state.backing.where,
+        "prefix": state.backing.prefix,
+        "layout": getattr(named.store, "layout", None),
+        "kind": state.kind.value,
+        "serializer": type(state.serializer).__name__,
+        "guarantee": found and f"{found.level}: {found.why}",
+    }
+
+
+def _told_by_record(state: StoredMap) -> Mapping[str, Any]:
+    """What the control record says."""
+    data = state.backing.getControl()
+    if data is None:
+        state.control.expect()  # raises, with what there is
+        return {"status": "there is none", "log_id": None, "committed": None}
+    record = ControlRecord.decode(data)
+    log_id = record.log_id.removeprefix(UNFINISHED)
+    txid, attempt = record.token
+    if record.log_id == GIVEN_BACK:
+        status = "given back to Storm"
+    elif log_id == DROPPING:
+        status = "being removed: drop once more"
+    elif record.log_id != log_id:
+        status = f"an unfinished copy, as of batch {record.committed}: copy once more"
+    elif record.is_unused:
+        status = "waits for its first batch"
+    elif record.committed >= txid:
+        status = f"batch {record.committed} is committed"
+    else:
+        how = "is written" if record.ready else "has begun"
+        status = f"batch {record.committed} is committed, attempt {attempt} of {txid} {how}"
+    return {
+        "status": status,
+        "log_id": log_id,
+        "committed": record.committed,
+        "begun": list(record.token),
+    }
+
+
+def _count_entries(state: StoredMap) -> int | None:
+    """How many entries there are, with those of removed keys; None where they aren't listed."""
+    backing = state.backing
+    if not has_pages(backing):
+        return None
+    ticker, entries = Ticker(), 0
+    for page in backing.pages():
+        entries += len(page)
+        ticker("counting", entries)
+    ticker.end()
+    return entries
+
+
+def _keys(arguments: argparse.Namespace) -> int:
+    """Print the keys, some at a time; where batches go on meanwhile each is of its own moment."""
+    with closing(named_state(arguments.state).open()) as state:
+        state.control.expect()
+        for page in state.tables.reading.pages():
+            keys = [decode_key(key) for key in dict(page)]
+            for key, value in zip(keys, state.multiGet(keys), strict=True):
+                if value is None:
+                    continue
+                if arguments.json:
+                    shown = f',"value":{json_text(value)}' if arguments.values else ""
+                    print(f'{{"key":{json_text(list(key))}{shown}}}')
+                else:
+                    shown = f"\t{json_text(value)}" if arguments.values else ""
+                    print(f"{key_text(key)}{shown}")
+    return 0

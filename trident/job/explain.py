@@ -10,8 +10,7 @@ from trident.job.job import LookUp, Stage, Update
 from trident.job.shown import ShownJob, shown_job
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node, StateDeclaration, StateNode
-from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
-from trident.plan.placement import only_on_spark
+from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark, only_on_spark
 from trident.plan.places import calls_of, kept_as, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.states.printable import one_line

@@ -9,7 +9,7 @@ from trident.errors import PlanError
 from trident.job.compile import Local, Spark, Target, draft_job
 from trident.job.job import Job, Stage, Step
 from trident.plan.nodes import Node
-from trident.plan.placement import only_on_spark
+from trident.plan.overlap import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Part
 
 _PARTITIONS = 2

@@ -15,7 +15,6 @@ from trident.operations.interfaces import (
 from trident.operations.state_updaters import WindowTableUpdater
 from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
-from trident.plan.conversions import new_name
 from trident.plan.nodes import (
     FilterNode,
     NewValuesNode,
@@ -27,7 +26,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.origins import watched_streams
-from trident.plan.query_checks import check_updatable
+from trident.plan.query_checks import check_updatable, new_name
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType

@@ -17,12 +17,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
-from trident.server.access import Access
+from trident.server.access import Access, OtherSites, is_this_machine
 from trident.server.connection import Connections, Wired
 from trident.server.handshake import Handshake
 from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
-from trident.server.other_sites import OtherSites, is_this_machine
 
 if TYPE_CHECKING:
     from trident.server.application import Application

@@ -18,8 +18,7 @@ from trident.local.group_engine import LocalGroupEngine
 from trident.log.checkpoint import Place, is_local
 from trident.log.folders import Folder
 from trident.plan.nodes import StateNode
-from trident.plan.overlap import one_at_a_time_on_spark
-from trident.plan.placement import only_on_spark
+from trident.plan.overlap import one_at_a_time_on_spark, only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.spark.checks import compile_group
 from trident.spark.error_transfer import of_spark

@@ -13,8 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from trident.drpc.errors import DRPCError, DRPCInternalError
-from trident.drpc.query import answer_json, failure_of
-from trident.drpc.state_sets import StateSets
+from trident.drpc.query import StateSets, answer_json, failure_of
 from trident.errors import PlanError
 from trident.job.compile import Spark, compile_job
 from trident.job.job import LookUp, Source

@@ -15,7 +15,7 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     StateNotThereError,
 )
-from trident.drpc.state_sets import IdleObjects
+from trident.drpc.query import IdleObjects
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,

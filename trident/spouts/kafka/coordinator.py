@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from trident.backends.kafka.connecting import START
-from trident.backends.kafka.driver import Admin, admin_module, driver, is_away
+from trident.backends.kafka.driver import START, Admin, admin_module, driver, is_away
 from trident.errors import SourceUnavailableError
 from trident.shared_call import SharedCall
-from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Place
 from trident.spouts.kafka.settings import KafkaSettings
 from trident.spouts.partitioned import PartitionCoordinator
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
-
 _FRESH = 5.0
 """Seconds for which what was learnt of the ends of partitions tells the lag."""
 
@@ -326,3 +324,23 @@ def _losses(metadata: Mapping[str, Any]) -> Iterable[str]:
             yield f"partition {name}: {said['lost']}"
         if "skipped" in said:
             yield f"{span}: {said['skipped']} records did not decode"
+
+
+@dataclass(frozen=True, order=True)
+class KafkaPartition:
+    """One partition as it was when a batch began; pickles.
+
+    `topic_id` is one that another topic of the same name does not have; None where the broker has
+    no such ids. `begin` is where the stream begins in it, None where that is long past; `end` the
+    offset behind the last record that may be read, None where it is `away`, which says why.
+    """
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    begin: int | None
+    end: int | None
+    away: str = ""
+
+    def getId(self) -> str:
+        return f"{self.topic}-{self.partition}"

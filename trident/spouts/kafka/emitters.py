@@ -7,7 +7,7 @@ from typing import Any
 
 from trident.errors import SourceUnavailableError
 from trident.spouts.collector import SpoutCollector
-from trident.spouts.kafka.partitions import KafkaPartition
+from trident.spouts.kafka.coordinator import KafkaPartition
 from trident.spouts.kafka.reader import Fetched, KafkaReader, OffsetOutOfRange, Place
 from trident.spouts.kafka.rejected import KafkaDataLossError, rejecting
 from trident.spouts.kafka.settings import KafkaSettings
