@@ -376,7 +376,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
     connection.connection_made(wire)
     for part in parts:
         connection.data_received(part)
-        while connection.busy:
+        while connection._task is not None:
             await asyncio.sleep(0)
     ended = wire.closed
     connection.connection_lost(None)

@@ -1,19 +1,17 @@
-"""A connection of a client, of whatever protocol: what it may hold, and for how long."""
+"""The connections of a server, of whatever protocol: how many, and what they may hold together."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections import deque
-from typing import Any, Protocol
+import ssl
+from collections.abc import Callable
+from typing import Protocol
 
 from trident.server.limits import DRPCLimits
 
 _SWEEPS = 4
 """How often in the shortest time that a client has it is looked whether it is over."""
 NEVER = float("inf")
-_KEPT_BESIDES = 500
-"""Bytes that a request takes besides its own, while it waits for the one before it."""
 
 
 class Counted(Protocol):
@@ -115,186 +113,90 @@ class Connections:
             connection.abort()
 
 
-class Connection(Wired, ABC):
-    """One connection; answers its requests one after the other.
+class Handshake(asyncio.Protocol):
+    """Makes a connection of a client that has come through the handshake in time."""
 
-    While requests wait, and while the client doesn't take answers, nothing more is read of it.
-    """
-
-    def __init__(self, connections: Connections) -> None:
-        self.connections = connections
-        self.limits = connections.limits
-        self.idle = self.limits.idle
-        self.until = NEVER
-        self.loop = asyncio.get_running_loop()
-        self.transport: asyncio.Transport = None  # type: ignore[assignment]  # until it is made
-        self._requests: deque[tuple[Any, int]] = deque()
+    def __init__(
+        self,
+        connections: Connections,
+        context: ssl.SSLContext,
+        protocol: Callable[[], Wired],
+    ) -> None:
+        self.until = float("inf")  # the handshake ends in time by itself
+        self._connections = connections
+        self._context = context
+        self._protocol = protocol
+        self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
-        self._received = 0
-        self._can_write = True
-        self._reads = True
-        self._ends = False
-        self._last = b""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self._task is not None
-
-    @abstractmethod
-    def take(self, data: bytes) -> None:
-        """Take what has come, and call :meth:`request` for each request that is complete."""
-
-    @abstractmethod
-    async def answer(self, request: Any) -> bytes:
-        """The answer to a request; never raises."""
-
-    @abstractmethod
-    def refuse(self) -> bytes:
-        """What a client is told for whom there is no room."""
-
-    @abstractmethod
-    def too_slow(self) -> bytes:
-        """What a client is told whose request has not come in time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        if not self.connections.add(self):
-            transport.write(self.refuse())
-            transport.close()
+        if not self._connections.add(self):
+            transport.abort()
             return
-        self.until = self.loop.time() + self.limits.slow
+        self._transport = transport
+        transport.pause_reading()  # the handshake reads
+        self._task = asyncio.get_running_loop().create_task(self._shake(transport))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.connections.remove(self)
-        self.held(0)
-        while self._requests:
-            self._next()
-        self.until = NEVER
-        if self._task is not None:
-            self._task.cancel()  # nobody waits for the answer: its call leaves the queue
-
-    def data_received(self, data: bytes) -> None:
-        if self._ends:
-            return
-        if self._task is None:
-            # Counted from the first byte: a client that sends one now and then is slow too.
-            self.until = min(self.until, self.loop.time() + self.limits.slow)
-        self.take(data)
-        if self._requests and self.connections.received > self.limits.received:
-            self.abort()
-        self._go_on()
-
-    def eof_received(self) -> bool:
-        """A client that has hung up, also where it does so while it is answered."""
-        return False
-
-    def pause_writing(self) -> None:
-        self._can_write = False
-        self.until = self.loop.time() + self.limits.slow
-        self.look()
-
-    def resume_writing(self) -> None:
-        self._can_write = True
-        self.look()
-        self.until = NEVER if self.busy else self.loop.time() + self.idle
-        self._go_on()
-
-    def request(self, request: Any, size: int) -> None:
-        """A request has come, completely, of so many bytes; it waits for its turn."""
-        kept = size + _KEPT_BESIDES
-        self._requests.append((request, kept))
-        self.connections.received += kept
-
-    def _next(self) -> Any:
-        """Take the request out of those that wait whose turn it is."""
-        request, kept = self._requests.popleft()
-        self.connections.received -= kept
-        return request
-
-    def held(self, size: int) -> bool:
-        """How many bytes of a request have come in part; whether there is room for them."""
-        self.connections.received += size - self._received
-        self._received = size
-        return self.connections.received <= self.limits.received
-
-    def end(self, last: bytes = b"") -> None:
-        """Take no more of this client, and end when its requests are answered.
-
-        It is told `last`. What it still sends is thrown away meanwhile: it reads nothing before it
-        has sent all, and a closed connection would take the answer from it.
-        """
-        self._ends = True
-        self._last = last
-        self.held(0)
+        self._connections.remove(self)
 
     def out_of_time(self) -> None:
-        """The client has let its time go by."""
-        if not self._can_write or self.transport.is_closing():
-            self.abort()
-            return
-        if self._received or self._partly():
-            self.transport.write(self.too_slow())
-        self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
-        self.transport.close()
+        self.abort()
 
     def close_when_idle(self) -> None:
-        """The server ends: answer what is here."""
-        self._ends = True
-        if self._task is None and not self._requests:
-            self.transport.close()
+        self.abort()
+
+    def untaken(self) -> int:
+        return 0
+
+    def look(self) -> None: ...
 
     def abort(self) -> None:
         """End at once."""
-        self.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
-    def look(self) -> None:
-        """Count them."""
-        self.connections.not_taken(self, self.untaken())
+    async def _shake(self, transport: asyncio.Transport) -> None:
+        early = _Early()
+        if transport.is_closing():  # by a server that ends; nobody would tell the handshake
+            self._connections.remove(self)
+            return
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport,
+                early,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=self._connections.limits.slow,
+            )
+        except (OSError, asyncio.CancelledError):  # of which ssl.SSLError and time-outs are
+            transport.abort()
+            return
+        finally:
+            self._connections.remove(self)
+        if secured is None:  # it was lost meanwhile
+            return
+        connection = self._protocol()
+        connection.wire = transport
+        secured.set_protocol(connection)
+        connection.connection_made(secured)
+        if early.data:
+            connection.data_received(bytes(early.data))
+        if early.ended:
+            connection.eof_received()
 
-    def _partly(self) -> bool:
-        """Whether a part of a request has come."""
+
+class _Early(asyncio.Protocol):
+    """Keeps what comes with the end of the handshake, before there is a connection to take it."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ended = False
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+
+    def eof_received(self) -> bool:
+        self.ended = True
         return False
-
-    def _go_on(self) -> None:
-        """Begin to answer the next request, or wait for one."""
-        if self._task is not None or not self._can_write or self.transport.is_closing():
-            self._read(not self._requests)
-            return
-        if self._requests:
-            self.until = NEVER
-            self._task = self.loop.create_task(self._answer(self._next()))
-            self._read(not self._requests)  # so as to see that the client hangs up
-        elif self._ends:
-            self.until = self.loop.time() + self.limits.slow
-            last, self._last = self._last, b""
-            if last:
-                self.transport.write(last)
-            if last and self.transport.can_write_eof():
-                self._read(True)
-                self.transport.write_eof()
-            else:
-                self.transport.close()
-        else:
-            self._read(True)
-
-    async def _answer(self, request: Any) -> None:
-        made = await self.answer(request)
-        self._task = None
-        if self.transport.is_closing():
-            return
-        self.transport.write(made)
-        self.look()
-        if self._can_write:
-            partly = self._received or self._partly()
-            self.until = self.loop.time() + (self.limits.slow if partly else self.idle)
-        self._go_on()
-
-    def _read(self, reads: bool) -> None:
-        if reads != self._reads and not self.transport.is_closing():
-            self._reads = reads
-            if reads:
-                self.transport.resume_reading()
-            else:
-                self.transport.pause_reading()

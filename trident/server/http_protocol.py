@@ -97,11 +97,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._begun = False
         self._in_head = True
 
-    @property
-    def busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self._running is not None
-
     # What follows is called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
 from trident.server.access import Access, OtherSites, is_this_machine
-from trident.server.connection import Connections, Wired
-from trident.server.handshake import Handshake
+from trident.server.connection import Connections, Handshake, Wired
 from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
 

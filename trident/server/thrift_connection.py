@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from trident.drpc.errors import (
     ArgumentsTooLargeError,
@@ -13,7 +13,7 @@ from trident.drpc.errors import (
     DRPCQueueFullError,
     MalformedRequestError,
 )
-from trident.server.connection import NEVER, Connection, Connections
+from trident.server.connection import NEVER, Connections, Wired
 from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
@@ -38,6 +38,8 @@ from trident.wire.thrift_binary import (
 _UNKNOWN_METHOD, _PROTOCOL_ERROR = 1, 7
 _AROUND_ARGS = 2**16
 """Bytes of a frame besides the arguments."""
+_KEPT_BESIDES = 500
+"""Bytes that a call takes besides its own, while it waits for the one before it."""
 _SUCCESS = 0
 _KEPT_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A client's machine that has gone is found out within two minutes."""
@@ -46,20 +48,39 @@ Method = Callable[[Fields], Awaitable[Fields]]
 """From the fields of the arguments to those of the result."""
 
 
-class ThriftConnection(Connection):
-    """A connection that speaks Thrift's binary protocol in frames."""
+class ThriftConnection(Wired):
+    """A connection that speaks Thrift's binary protocol in frames.
+
+    It answers its requests one after the other. While requests wait, and while the client doesn't
+    take answers, nothing more is read of it.
+    """
+
+    transport: asyncio.Transport
 
     def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
-        super().__init__(connections)
-        self.idle = self.limits.thrift_idle or NEVER
+        self.connections = connections
+        self.limits = connections.limits
+        self.until = NEVER
+        self._idle = self.limits.thrift_idle or NEVER
         self._methods = methods
+        self.loop = asyncio.get_running_loop()
         self._buffer = bytearray()
+        self._requests: deque[bytes] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._received = 0
+        self._can_write = self._reads = True
+        self._ends = False
+        self._last = b""
+
+    # What follows is called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if transport.is_closing():
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        if not self.connections.add(self):
+            transport.close()
             return
-        self.until = self.loop.time() + self.idle  # its first call may come at any time
+        self.until = self.loop.time() + self._idle  # its first call may come at any time
         kept = transport.get_extra_info("socket")
         if kept is not None:
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -67,7 +88,63 @@ class ThriftConnection(Connection):
                 if hasattr(socket, name):
                     kept.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
-    def take(self, data: bytes) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        self.connections.remove(self)
+        self._hold(0)
+        while self._requests:
+            self._next()
+        self.until = NEVER
+        if self._task is not None:
+            self._task.cancel()  # nobody waits for the answer: its call leaves the queue
+
+    def data_received(self, data: bytes) -> None:
+        if self._ends:
+            return
+        if self._task is None:
+            # Counted from the first byte: a client that sends one now and then is slow too.
+            self.until = min(self.until, self.loop.time() + self.limits.slow)
+        self._take(data)
+        if self._requests and self.connections.received > self.limits.received:
+            self.abort()
+        self._go_on()
+
+    def pause_writing(self) -> None:
+        self._can_write = False
+        self.until = self.loop.time() + self.limits.slow
+        self.look()
+
+    def resume_writing(self) -> None:
+        self._can_write = True
+        self.look()
+        self.until = NEVER if self._task else self.loop.time() + self._idle
+        self._go_on()
+
+    # What follows is called by all connections of the server.
+
+    def out_of_time(self) -> None:
+        """The client has let its time go by."""
+        if not self._can_write or self.transport.is_closing():
+            self.abort()
+            return
+        self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
+        self.transport.close()
+
+    def close_when_idle(self) -> None:
+        """The server ends: answer what is here."""
+        self._ends = True
+        if self._task is None and not self._requests:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """End at once."""
+        self.transport.abort()
+
+    def look(self) -> None:
+        """Count what the client has not taken."""
+        self.connections.not_taken(self, self.untaken())
+
+    def _take(self, data: bytes) -> None:
+        """Put each call that is complete behind those that wait for their turn."""
         self._buffer += data
         at = 0
         while len(self._buffer) >= at + 4:
@@ -77,13 +154,75 @@ class ThriftConnection(Connection):
                 return
             if len(self._buffer) < at + 4 + size:
                 break
-            self.request(bytes(self._buffer[at + 4 : at + 4 + size]), size)
+            self._requests.append(bytes(self._buffer[at + 4 : at + 4 + size]))
+            self.connections.received += size + _KEPT_BESIDES
             at += 4 + size
         del self._buffer[:at]
-        if not self.held(len(self._buffer)):
+        if not self._hold(len(self._buffer)):
             self._refuse(0, DRPCQueueFullError("the server", len(self.connections)))
 
-    async def answer(self, request: Any) -> bytes:
+    def _next(self) -> bytes:
+        """Take the call out of those that wait whose turn it is."""
+        request = self._requests.popleft()
+        self.connections.received -= len(request) + _KEPT_BESIDES
+        return request
+
+    def _hold(self, size: int) -> bool:
+        """How many bytes of a call have come in part; whether there is room for them."""
+        self.connections.received += size - self._received
+        self._received = size
+        return self.connections.received <= self.limits.received
+
+    def _refuse(self, at: int, error: Exception) -> None:
+        """Answer a call that has not come as a whole, read no more, and end when all is answered.
+
+        What the client still sends is thrown away meanwhile: it reads nothing before it has sent
+        all, and a closed connection would take the answer from it.
+        """
+        try:
+            message = read_head(bytes(self._buffer[at + 4 : at + 300]))
+            self._last = _reply(message, _failure(message.name, error))
+        except ThriftError:
+            pass
+        self._ends = True
+        self._hold(0)
+        self._buffer.clear()
+
+    def _go_on(self) -> None:
+        """Begin to answer the next call, or wait for one."""
+        if self._task is not None or not self._can_write or self.transport.is_closing():
+            self._read(not self._requests)
+            return
+        if self._requests:
+            self.until = NEVER
+            self._task = self.loop.create_task(self._answer(self._next()))
+            self._read(not self._requests)  # so as to see that the client hangs up
+        elif self._ends:
+            self.until = self.loop.time() + self.limits.slow
+            last, self._last = self._last, b""
+            if last:
+                self.transport.write(last)
+            if last and self.transport.can_write_eof():
+                self._read(True)
+                self.transport.write_eof()
+            else:
+                self.transport.close()
+        else:
+            self._read(True)
+
+    async def _answer(self, request: bytes) -> None:
+        made = await self._answered(request)
+        self._task = None
+        if self.transport.is_closing():
+            return
+        self.transport.write(made)
+        self.look()
+        if self._can_write:
+            self.until = self.loop.time() + (self.limits.slow if self._buffer else self._idle)
+        self._go_on()
+
+    async def _answered(self, request: bytes) -> bytes:
+        """The answer to a call; never raises."""
         try:
             message = read_message(request)
         except ThriftError as problem:
@@ -100,24 +239,13 @@ class ThriftConnection(Connection):
             result = _failure(message.name, error)
         return _reply(message, result)
 
-    def refuse(self) -> bytes:
-        return b""
-
-    def too_slow(self) -> bytes:
-        return b""
-
-    def _partly(self) -> bool:
-        return bool(self._buffer)
-
-    def _refuse(self, at: int, error: Exception) -> None:
-        """Answer a call that has not come as a whole, and read no more."""
-        try:
-            message = read_head(bytes(self._buffer[at + 4 : at + 300]))
-        except ThriftError:
-            self.end()
-        else:
-            self.end(_reply(message, _failure(message.name, error)))
-        self._buffer.clear()
+    def _read(self, reads: bool) -> None:
+        if reads != self._reads and not self.transport.is_closing():
+            self._reads = reads
+            if reads:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
 
 
 def calls(functions: Functions) -> Mapping[str, Method]:
