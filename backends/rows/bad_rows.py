@@ -123,7 +123,7 @@ class Refusals:
 
         for number, error in self._bad(sum(parts.values()), write):
             row = self.connection.execute(some(number, number + 1)).one()._asdict()
-            raise self._named(error, self._fields(row))
+            raise self._named(error, self._fields(row), row[SOURCE])
         raise self._named(refused)  # it is all of them together that are
 
     def _numbered(self, rows: Subquery) -> Subquery:
@@ -238,7 +238,10 @@ class Refusals:
         return named
 
     def _named(
-        self, error: RefusedRowError, row: Mapping[str, Any] | None = None, source: str = ""
+        self,
+        error: RefusedRowError,
+        row: Mapping[str, Any] | None = None,
+        source: str | None = None,
     ) -> RefusedRowError:
         position = f"batch {self.token.txid}, attempt {self.token.attempt}"
         position += f", {source}" if source else ""

@@ -302,5 +302,4 @@ def _staging_columns(
         yield sql.Column(DELETED, sql.Boolean(), nullable=apart)
     if target.order_by and target.ordering == ORDER:
         yield sql.Column(ORDER, sql_type(types[target.order_by] or "string"))
-    if apart:
-        yield from [sql.Column(name, long_text()) for name in (SOURCE, REASON, BAD)]
+    yield from [sql.Column(name, long_text()) for name in (SOURCE, *[REASON, BAD] * apart)]

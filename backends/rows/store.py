@@ -119,7 +119,7 @@ class RowsStore(IBackingMap):
     def keep(self, token: Token, part: int, rows: pa.Table, rest: pa.Table) -> None:
         """Keep the rows of an attempt: the driver's are written with the record that is ready.
 
-        `rest` are the fields of the rows that are not stored.
+        `rest` are the fields of the rows that are not stored: what the user lets them carry along.
         """
         import pyarrow as pa
 
@@ -127,7 +127,7 @@ class RowsStore(IBackingMap):
         rows = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
         if self._database.numbered or own.dead_letters:
             rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
-        if own.dead_letters:
+        if rest.num_columns:
             rows = rows.append_column(SOURCE, sources(rest))
         self._kept = token, rows, rest
         self.written(token, {part: rows.num_rows})

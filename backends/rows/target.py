@@ -22,7 +22,7 @@ ORDER = "trident_order"
 none for it."""
 NUMBER = "trident_row"
 """The column of the staging table that numbers the rows of a part, where a database needs a key or
-bad rows are put aside; for these are the columns below."""
+bad rows are put aside."""
 SOURCE = "trident_source"
 """The column of the staging table that tells where a row is from, as far as its tuple knows."""
 REASON = "trident_reason"
@@ -87,7 +87,7 @@ class Target:
         names = list(self.columns.values())
         names += [DELETED] * bool(self.delete_where)
         names += [ORDER] * (bool(self.order_by) and self.ordering == ORDER)
-        return names + [NUMBER, SOURCE, REASON, BAD] * self.dead_letters
+        return [*names, SOURCE, *[NUMBER, REASON, BAD] * self.dead_letters]
 
     @property
     def fields(self) -> list[str]:

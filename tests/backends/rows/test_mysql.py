@@ -219,8 +219,9 @@ def test_a_late_tasks_open_transaction_makes_nobody_wait(place: Place, database:
 
     def write_late(reached: str, token: Token) -> None:
         if reached == "after announce" and token.txid == 1:
-            staging = place.staging
-            late.exec_driver_sql(f"INSERT INTO {staging} VALUES (9, 0, 9)")
+            late.exec_driver_sql(
+                f"INSERT INTO {place.staging} (trident_part, trident_row, id) VALUES (9, 0, 9)"
+            )
 
     with late, watching(write_late):
         write(place.rows("id"), "id long", (1,), (2,), (3,), batch=1)
