@@ -245,6 +245,25 @@ def test_a_driver_that_starts_while_another_makes_the_tables_takes_these(
     assert found == [None]
 
 
+def test_a_key_that_somebody_else_has_just_inserted_is_no_refused_row(
+    postgres_server: Served,
+) -> None:
+    url, table = postgres_server.url, f"t{uuid4().hex[:12]}"
+    blocked = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+    with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as watch:
+        watch.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY, n bigint)")
+        other.execute(f"INSERT INTO {table} VALUES (2, 0)")
+        rows = Rows(url, table, "id", on_bad_row="dead-letter")
+        writing = Thread(target=write, args=(rows, "id long, n long", (1, 1), (2, 1)))
+        writing.start()
+        while not watch.execute(blocked, (other.info.backend_pid,)).fetchone()[0]:  # type: ignore[index]
+            assert writing.is_alive()
+        other.commit()
+        writing.join()
+        found = watch.execute(f"SELECT id, n FROM {table} ORDER BY id").fetchall()
+    assert found == [(1, 1), (2, 1)]
+
+
 def test_the_staging_table_does_not_grow_with_what_was_deleted(
     postgres_server: Served, sql: psycopg.Connection[Any]
 ) -> None:
