@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ NAME_LENGTH = 180
 _OPTIONS: Mapping[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
 
 
+@cache
 def catalog() -> Table:
     """The table of all states of a database, in the schema that names without one mean."""
     sql = alchemy()

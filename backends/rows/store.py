@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 
-from trident.backends.rows.bad_rows import Refusals, good_rows, sources
+from trident.backends.rows.bad_rows import Refusals, sources
 from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
+from trident.backends.rows.entries import Entry, change, entry_of, locked, waits
 from trident.backends.rows.errors import RefusedRowError
-from trident.backends.rows.merging import Merge, merging
 from trident.backends.rows.target import BAD, NUMBER, PART, REASON, SOURCE, Target
+from trident.backends.rows.waiting import check_whole, merge_of, staging_table, users_table
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import (
@@ -29,35 +30,10 @@ from trident.states.values import Token
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Executable, Row, Table
+    from sqlalchemy import Connection, Table
 
 Change = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and what that has to be before."""
-
-
-class _Entry(NamedTuple):
-    """A state in the catalog.
-
-    Where it is `whole`, all rows of its batch were written in the transaction that put the record:
-    they are there if that is.
-    """
-
-    name: str
-    kept: str
-    control: bytes | None
-    parts: str | None
-    whole: bool = False
-
-    @property
-    def record(self) -> ControlRecord | None:
-        """The control record."""
-        return None if self.control is None else ControlRecord.decode(self.control)
-
-    @staticmethod
-    def of(row: Row[Any]) -> _Entry:
-        """A row of the catalog."""
-        control = None if row.control is None else bytes(row.control)
-        return _Entry(row.name, row.kept, control, row.parts)
 
 
 class RowsStore(IBackingMap):
@@ -73,10 +49,9 @@ class RowsStore(IBackingMap):
         self._database = database
         self._target = target
         self._types = types
-        self._catalog = catalog()
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
         self._kept: tuple[Token, pa.Table, pa.Table] | None = None
-        self._left: _Entry | None = None
+        self._left: Entry | None = None
         """What this process has put last, if nothing has gone wrong since."""
         self._asked: str | None = None
         self._how = ""
@@ -103,7 +78,7 @@ class RowsStore(IBackingMap):
     @contextmanager
     def _begun(self, record: ControlRecord) -> Iterator[tuple[Connection, Target]]:
         """A transaction that ends well only where `record` is still the one that has begun."""
-        states = self._catalog
+        states = catalog()
         begun = states.c.name == self.prefix, states.c.control == record.encode()
         fence = alchemy().select(states.c.kept).where(*begun)
         with self._database.transaction() as connection:
@@ -137,7 +112,7 @@ class RowsStore(IBackingMap):
         if self._kept is None or self._kept[0] != token:
             return
         _, rows, rest = self._kept
-        staging = _named(target, (*rows.schema.names, *[REASON, BAD] * target.dead_letters))
+        staging = staging_table(target, (*rows.schema.names, *[REASON, BAD] * target.dead_letters))
         keyless = target.dead_letters and any(rows.column(name).null_count for name in target.key)
         if careful or keyless:
             refusals = Refusals(connection, self._database, target, token)
@@ -165,7 +140,7 @@ class RowsStore(IBackingMap):
     def getControl(self) -> bytes | None:
         self._check()
         with self._database.transaction() as connection:
-            found = self._entry(connection)
+            found = entry_of(connection, self.prefix)
             return None if found is None else found.control
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
@@ -194,11 +169,11 @@ class RowsStore(IBackingMap):
             self._kept = None
         return held is not None
 
-    def _finish(self, transaction: ExitStack, left: Sequence[_Entry]) -> None:
+    def _finish(self, transaction: ExitStack, left: Sequence[Entry]) -> None:
         transaction.close()
         self._left = left[0] if len(left) == 1 else None
 
-    def _held(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[_Entry]] | None:
+    def _held(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[Entry]] | None:
         """Replace records in a transaction that is left open, and committed when it is closed.
 
         None where one is not as expected. Where the table refuses a row it is done anew, with a
@@ -214,8 +189,8 @@ class RowsStore(IBackingMap):
             return self._tried(changes, known, careful=True)
 
     def _tried(
-        self, changes: Sequence[Change], known: _Entry | None, *, careful: bool
-    ) -> tuple[ExitStack, Sequence[_Entry]] | None:
+        self, changes: Sequence[Change], known: Entry | None, *, careful: bool
+    ) -> tuple[ExitStack, Sequence[Entry]] | None:
         with ExitStack() as transaction:
             connection = transaction.enter_context(self._database.transaction())
             left = self._replaced(connection, changes, known, careful)
@@ -242,24 +217,24 @@ class RowsStore(IBackingMap):
         self,
         connection: Connection,
         changes: Sequence[Change],
-        known: _Entry | None,
+        known: Entry | None,
         careful: bool,
-    ) -> Sequence[_Entry] | None:
+    ) -> Sequence[Entry] | None:
         """Replace records, in the order given; None where one is not as expected.
 
         What is `known` of a single one, as this process has left it, needn't be read.
         """
         told = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
         if known is not None and self._goes_on(known.record, told[known.name]):
-            found: Mapping[str, _Entry] = {known.name: known}
+            found: Mapping[str, Entry] = {known.name: known}
         else:
-            found = self._locked(connection, told)
+            found = locked(connection, told)
         for name, _, expected in changes:
             if str(name) not in found or found[str(name)].control != expected:
                 return None
         for name in found.keys() - told.keys():
             old = found[name].record
-            if old is not None and _waits(old, told[str(changes[0][0])]):
+            if old is not None and waits(old, told[str(changes[0][0])]):
                 self._become(connection, found[name], old.announced(), careful)
         left = [self._become(connection, found[name], new, careful) for name, new in told.items()]
         if None in left:
@@ -279,32 +254,9 @@ class RowsStore(IBackingMap):
             return old is not None
         return self._has_begun and old.committed >= old.token.txid
 
-    def _locked(
-        self, connection: Connection, told: Mapping[str, ControlRecord]
-    ) -> Mapping[str, _Entry]:
-        """The entries of states, and of those whose batches wait, locked."""
-        sql, states = alchemy(), self._catalog
-        names = told.keys() | self._waiting(connection, next(iter(told.values())))
-        # Locked in order, so that no two who change several records wait for each other.
-        asked = sql.select(states).where(states.c.name.in_(names)).order_by(states.c.name)
-        rows = connection.execute(asked.with_for_update())
-        return {row.name: _Entry.of(row) for row in rows}
-
-    def _waiting(self, connection: Connection, new: ControlRecord) -> set[str]:
-        """States of the same log whose committed batch was never announced.
-
-        Those that the topology has lost, or has under another name now, and those that a database
-        has forgotten to have announced. Looked for when something begins.
-        """
-        if new.ready or new.committed >= new.token.txid:
-            return set()
-        rows = connection.execute(alchemy().select(self._catalog))
-        records = {row.name: _Entry.of(row).record for row in rows}
-        return {name for name, old in records.items() if old is not None and _waits(old, new)}
-
     def _become(
-        self, connection: Connection, found: _Entry, new: ControlRecord, careful: bool
-    ) -> _Entry | None:
+        self, connection: Connection, found: Entry, new: ControlRecord, careful: bool
+    ) -> Entry | None:
         """Change a record, and do what that means; None where it was not as it was found."""
         old, written = found.record, self._written
         begins = old is None or old.token != new.token
@@ -317,13 +269,9 @@ class RowsStore(IBackingMap):
             counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
             own = self._kept is not None and self._kept[0] == new.token
             left = left._replace(parts=counted, whole=own and len(parts) == 1)
-        told = {"now": left.control, "how": left.kept, "who": left.parts, "state": found.name}
-        if found.control is not None:
-            told["before"] = found.control
-        change = _change(is_first=found.control is None)
-        if connection.execute(change, told).rowcount != 1:
+        if not change(connection, found, left):
             return None
-        if old is not None and _waits(replace(old, log_id=new.log_id), new):
+        if old is not None and waits(replace(old, log_id=new.log_id), new):
             self._merge(connection, found, old.token, careful)
         if begins:  # nothing that was left there counts
             self._has_begun = not new.is_unused
@@ -331,52 +279,40 @@ class RowsStore(IBackingMap):
             unfinished = old is None or old.committed < old.token.txid  # else the merge emptied it
             for target in {kept.staging: kept, self._target.staging: self._target}.values():
                 if target.staging and (unfinished or kept.staging != self._target.staging):
-                    self._database.empty(connection, _named(target, (PART, *target.staged)), 0)
+                    self._database.empty(
+                        connection, staging_table(target, (PART, *target.staged)), 0
+                    )
         elif readies:
             self._load(connection, Target.decode(found.kept), new.token, careful)
             self._asked = self._database.incarnation(connection)
         return left
 
-    def _merge(self, connection: Connection, found: _Entry, token: Token, careful: bool) -> None:
-        parts = {int(part): rows for part, rows in orjson.loads(found.parts or "{}").items()}
+    def _merge(self, connection: Connection, found: Entry, token: Token, careful: bool) -> None:
+        parts = found.counted
         if not parts:
             return
         target, due = Target.decode(found.kept), sum(parts.values())
-        staging = _named(target, (PART, *target.staged))
+        staging = staging_table(target, (PART, *target.staged))
         if not found.whole:
-            self._check_whole(connection, staging, parts)
+            check_whole(connection, self._database, staging, parts)
         refusals = Refusals(connection, self._database, target, token)
         if careful:
-            refusals.merge(_users_table(target), staging, parts)
+            refusals.merge(users_table(target), staging, parts)
         else:
-            _merge_of(self._database, found.kept).run(connection, {"parts": list(parts)})
+            merge_of(self._database, found.kept).run(connection, {"parts": list(parts)})
         if target.dead_letters:
             refusals.put_aside(staging, parts, found.name)
         self._database.empty(connection, staging, due)
-
-    def _check_whole(
-        self, connection: Connection, staging: Table, parts: Mapping[int, int]
-    ) -> None:
-        """Raise CorruptStateError where rows that these parts wrote are not there."""
-        sql = alchemy()
-        counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
-        there, due = connection.execute(counted).scalar_one(), sum(parts.values())
-        if there != due:
-            raise CorruptStateError(
-                f"the table {staging.name} in {self._database}",
-                f"it has {there} rows of a batch of {due}, so the database has lost some",
-                "Restore it from a backup.",
-            )
 
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""
         if self._target.staging:
             return
-        self._make(self._catalog)
+        self._make(catalog())
         if self._target.dead_letters:
             self._make(bad_rows(self._target.schema))
         with self._database.transaction() as connection:
-            found = self._entry(connection)
+            found = entry_of(connection, self.prefix)
             begun = found is not None and (record := found.record) and not record.is_unused
             made = checked_staging(
                 connection,
@@ -389,7 +325,7 @@ class RowsStore(IBackingMap):
             target = replace(self._target, staging=made.name)
             if found is None:
                 row = {"name": self.prefix, "kept": target.encode()}
-                connection.execute(self._catalog.insert().values(row))
+                connection.execute(catalog().insert().values(row))
         self._target, self._how = target, target.encode()
 
     def _make(self, table: Table) -> None:
@@ -403,37 +339,6 @@ class RowsStore(IBackingMap):
                 if not again:
                     raise
 
-    def _entry(self, connection: Connection) -> _Entry | None:
-        asked = alchemy().select(self._catalog).where(self._catalog.c.name == self.prefix)
-        row = connection.execute(asked).first()
-        return None if row is None else _Entry.of(row)
-
-
-@cache
-def _change(*, is_first: bool) -> Executable:
-    """Changes an entry of the catalog, where its record is as it has to be before."""
-    bind, table = alchemy().bindparam, catalog()
-    states = table.c
-    before = states.control.is_(None) if is_first else states.control == bind("before")
-    changed = table.update().where(states.name == bind("state"), before)
-    now = {"control": bind("now"), "kept": bind("how"), "parts": bind("who")}
-    return changed.values(now)
-
-
-@lru_cache
-def _merge_of(database: RowsDatabase, kept: str) -> Merge:
-    """What merges the batches of a state that keeps its rows so."""
-    target = Target.decode(kept)
-    staging = _named(target, (PART, *target.staged))
-    parts = alchemy().bindparam("parts", expanding=True)
-    return merging(database, target, _users_table(target), good_rows(staging, target, parts))
-
-
-def _waits(old: ControlRecord, new: ControlRecord) -> bool:
-    """Whether the batch of `old` is ready, and `new` says that this attempt of it is committed."""
-    pending = old.ready and old.committed < old.token.txid
-    return pending and old.log_id == new.log_id and new.is_committed(*old.token)
-
 
 def _undo(held: ExitStack) -> None:
     """Close a transaction without a commit, though its connection may be gone."""
@@ -443,20 +348,3 @@ def _undo(held: ExitStack) -> None:
 
 class _Undone(Exception):
     """Ends a transaction that is given up."""
-
-
-def _users_table(target: Target) -> Table:
-    """The user's table, with those of its columns that are filled."""
-    return _table(target.schema, target.table, tuple(target.columns.values()))
-
-
-def _named(target: Target, columns: tuple[str, ...]) -> Table:
-    """The staging table of a target, with columns of any type."""
-    return _table(target.schema, target.staging, columns)
-
-
-@lru_cache
-def _table(schema: str | None, name: str, columns: tuple[str, ...]) -> Table:
-    """The same table each time, by which SQLAlchemy knows a statement that it has compiled."""
-    sql = alchemy()
-    return sql.Table(name, sql.MetaData(schema=schema), *map(sql.Column, columns))  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import watching
 from trident.log.errors import ChangedTopologyError
 from trident.states.control import ControlRecord
-from trident.states.errors import StateError
+from trident.states.errors import CorruptStateError, StateError
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -90,3 +90,17 @@ def test_a_log_forgets_retried_batches_of_rows(
     found = ControlRecord.decode(bytes(told))
     assert (found.committed, found.retried) == (5, {})
     assert place.column("id") == [0, 1, 2, 3, 4]
+
+
+def test_a_catalog_that_holds_something_else_is_told_as_damage(
+    place: Place, tmp_path: Path
+) -> None:
+    def crash(point: str, token: Token) -> None:
+        if point == "after commit":
+            raise KeyboardInterrupt
+
+    with watching(crash), pytest.raises(KeyboardInterrupt):
+        write(place.rows("id"), tmp_path / "log", (1, 10))
+    place.execute("UPDATE trident_rows SET parts = '[1]' WHERE name = '{table}'")
+    with pytest.raises(CorruptStateError, match=r"parts of \w+ in the table trident_rows"):
+        write(place.rows("id"), tmp_path / "log", (1, 10))
