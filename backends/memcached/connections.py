@@ -119,17 +119,7 @@ def _greet(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
 
 @dataclass(frozen=True, order=True)
 class NodeAddress:
-    """Where one Memcached server listens.
-
-    Examples
-    --------
-    >>> NodeAddress.parse("localhost"), NodeAddress.parse("[::1]:11212")
-    (NodeAddress(host='localhost', port=11211), NodeAddress(host='::1', port=11212))
-    >>> NodeAddress.parse(("cache", 11213))
-    NodeAddress(host='cache', port=11213)
-    >>> str(NodeAddress("::1", 11212))
-    '[::1]:11212'
-    """
+    """Where one Memcached server listens."""
 
     host: str
     port: int = 11211

@@ -20,13 +20,7 @@ _PLAIN = re.compile(rb"[^\x00-\x20\x7f~][^\x00-\x20\x7f]*")
 
 
 def quoted(prefix: str) -> str:
-    """Return `prefix` without the characters that keys can't have, nor the ``:`` that ends it.
-
-    Examples
-    --------
-    >>> quoted("counts"), quoted("word counts"), quoted("a:b")
-    ('counts', 'word%20counts', 'a%3Ab')
-    """
+    """Return `prefix` without the characters that keys can't have, nor the ``:`` that ends it."""
     return quote(prefix, safe="", errors="surrogatepass")
 
 
@@ -36,14 +30,6 @@ class StoredKeys:
     A key that Memcached accepts is stored as it is, after the prefix. Any other, and one that
     starts with ``~``, is stored as ``~`` and its base64; where that is too long, as ``~#`` and its
     SHA-256.
-
-    Examples
-    --------
-    >>> words = StoredKeys("words")
-    >>> words.of([b"dog", b"hot dog", b"~", b"k" * 500])
-    [b'words:dog', b'words:~aG90IGRvZw', b'words:~fg', b'words:~#8a3c...']
-    >>> StoredKeys("").of([b"dog", b""])
-    [b'dog', b'~']
     """
 
     def __init__(self, prefix: str) -> None:

@@ -39,13 +39,7 @@ class UnexpectedReplyError(Exception):
 
 
 def gets(keys: Sequence[bytes]) -> bytes:
-    r"""Return the request for values and versions.
-
-    Examples
-    --------
-    >>> gets([b"cat", b"dog"])
-    b'gets cat dog\r\nversion\r\n'
-    """
+    r"""Return the request for values and versions."""
     starts = range(0, len(keys), _KEYS_A_LINE)
     lines = [b"gets %b\r\n" % b" ".join(keys[at : at + _KEYS_A_LINE]) for at in starts]
     return b"".join([*lines, END])
@@ -55,11 +49,6 @@ def found(reply: bytes, end: bytes, asked: int) -> Found:
     r"""Return what the reply to :func:`gets` says.
 
     It ends with `end`, the server's answer to ``version``; `asked` keys were asked for.
-
-    Examples
-    --------
-    >>> found(b"VALUE dog 0 1 57\r\n2\r\nEND\r\nVERSION 1\r\n", b"VERSION 1\r\n", 2)
-    {b'dog': (b'2', b'57')}
     """
     lines = reply[: -len(end)].split(_LINE)
     rest = [line for line in lines if line != b"END"]
@@ -102,13 +91,7 @@ def _found_by_length(reply: bytes, end: bytes) -> Found:
 
 
 def sets(keys: Sequence[bytes], values: Sequence[bytes], expires: int) -> bytes:
-    r"""Return the request that stores values.
-
-    Examples
-    --------
-    >>> sets([b"dog"], [b"2"], 0)
-    b'set dog 0 0 1\r\n2\r\nversion\r\n'
-    """
+    r"""Return the request that stores values."""
     rows = zip(keys, repeat(expires), map(len, values), values, strict=False)
     return b"".join([*map(b"set %b 0 %d %d\r\n%b\r\n".__mod__, rows), END])
 
@@ -119,13 +102,7 @@ def compares_and_sets(
     versions: Sequence[bytes | None],
     expires: int,
 ) -> bytes:
-    r"""Return the request that stores each value only over its version, None for absent.
-
-    Examples
-    --------
-    >>> compares_and_sets([b"cat", b"dog"], [b"3", b"2"], [None, b"57"], 0)
-    b'add cat 0 0 1\r\n3\r\ncas dog 0 0 1 57\r\n2\r\nversion\r\n'
-    """
+    r"""Return the request that stores each value only over its version, None for absent."""
     rows = zip(keys, repeat(expires), map(len, values), versions, values, strict=False)
     if None not in versions:
         return b"".join([*map(b"cas %b 0 %d %d %b\r\n%b\r\n".__mod__, rows), END])
@@ -139,13 +116,7 @@ def compares_and_sets(
 
 
 def stored(reply: bytes, end: bytes, count: int) -> list[bool]:
-    r"""Return of each of `count` writes whether it was stored.
-
-    Examples
-    --------
-    >>> stored(b"STORED\r\nEXISTS\r\nVERSION 1\r\n", b"VERSION 1\r\n", 2)
-    [True, False]
-    """
+    r"""Return of each of `count` writes whether it was stored."""
     if reply == b"STORED\r\n" * count + end:
         return [True] * count
     answers = reply[: -len(end)].split(_LINE)[:-1]
@@ -166,13 +137,7 @@ def all_stored(reply: bytes, end: bytes, count: int) -> list[bool]:
 
 
 def stats(reply: bytes, end: bytes) -> dict[bytes, bytes]:
-    r"""Return the names and numbers in the reply to a ``stats`` command.
-
-    Examples
-    --------
-    >>> stats(b"STAT pid 7\r\nEND\r\nVERSION 1\r\n", b"VERSION 1\r\n")
-    {b'pid': b'7'}
-    """
+    r"""Return the names and numbers in the reply to a ``stats`` command."""
     result = {}
     for line in reply[: -len(end)].split(_LINE)[:-1]:
         word, _, rest = line.partition(b" ")

@@ -222,14 +222,7 @@ def _driver() -> Any:
 
 
 def explained(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavailableError:
-    """Return what an error means that the driver raised; none of `hidden` is shown.
-
-    Examples
-    --------
-    >>> said = "status code: 403 Forbidden: <Error><Code>AccessDenied</Code>"
-    >>> print(explained(said, "s3://bucket/words"))
-    s3://bucket/words: it refuses the login (403 Forbidden, AccessDenied). It has to be allowed ...
-    """
+    """Return what an error means that the driver raised; none of `hidden` is shown."""
     told = [*re.findall(r"status code: (\d+ [A-Za-z ]+)", said)[:1]]
     told += re.findall(r"<Code>(\w+)</Code>", said)[:1]
     told += re.findall(r'(?:message|error): "([\w ,.:-]+)"', said)[:1]

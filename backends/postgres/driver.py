@@ -47,13 +47,7 @@ class Array(bytes):
 
 
 def array(kind: int, values: Sequence[bytes | int | float | None]) -> Array:
-    """Return `values`, None for a null, as an array of one of the kinds above.
-
-    Examples
-    --------
-    >>> array(BYTES, [b"a", None])[20:]
-    b'\\x00\\x00\\x00\\x01a\\xff\\xff\\xff\\xff'
-    """
+    """Return `values`, None for a null, as an array of one of the kinds above."""
     nulls = None in values
     number = _NUMBERS.get(kind)
     if number and nulls:

@@ -60,13 +60,7 @@ _FIELD = r"""
 
 
 def column_of(text: str) -> tuple[str, str]:
-    """Return the name and the type of a column of the view, as in ``day:date``; it may have none.
-
-    Examples
-    --------
-    >>> column_of("day:date"), column_of("price:decimal(9,2)"), column_of("word")
-    (('day', 'date'), ('price', 'decimal'), ('word', ''))
-    """
+    """Return the name and the type of a column of the view, as in ``day:date``; it may have none."""
     name, _, kind = text.partition(":")
     return name, kind.partition("(")[0]
 

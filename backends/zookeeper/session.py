@@ -170,13 +170,7 @@ def _driver() -> Any:
 
 
 def addresses(hosts: Sequence[tuple[str, int]]) -> str:
-    """Return servers as the driver takes them, and as a URL has them.
-
-    Examples
-    --------
-    >>> addresses([("one", 2181), ("::1", 2182)])
-    'one:2181,[::1]:2182'
-    """
+    """Return servers as the driver takes them, and as a URL has them."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trident.backends.memcached.connections import NodeAddress
 from trident.backends.memcached.wire import (
     IncompleteReplyError,
     UnexpectedReplyError,
@@ -13,6 +14,7 @@ from trident.backends.memcached.wire import (
     compares_and_sets,
     found,
     gets,
+    sets,
     stats,
     stored,
 )
@@ -114,3 +116,24 @@ def test_a_missing_version_makes_an_entry_and_a_version_replaces_one() -> None:
 def test_what_is_no_statistic_is_an_error() -> None:
     with pytest.raises(UnexpectedReplyError):
         stats(b"ERROR\r\n" + END, END)
+
+
+def test_requests_are_what_memcached_reads() -> None:
+    assert gets([b"cat", b"dog"]) == b"gets cat dog\r\nversion\r\n"
+    assert sets([b"dog"], [b"2"], 0) == b"set dog 0 0 1\r\n2\r\nversion\r\n"
+    written = b"add cat 0 0 1\r\n3\r\ncas dog 0 0 1 57\r\n2\r\nversion\r\n"
+    assert compares_and_sets([b"cat", b"dog"], [b"3", b"2"], [None, b"57"], 0) == written
+
+
+def test_replies_are_read_up_to_the_version() -> None:
+    end = b"VERSION 1\r\n"
+    assert found(b"VALUE dog 0 1 57\r\n2\r\nEND\r\n" + end, end, 2) == {b"dog": (b"2", b"57")}
+    assert stored(b"STORED\r\nEXISTS\r\n" + end, end, 2) == [True, False]
+    assert stats(b"STAT pid 7\r\nEND\r\n" + end, end) == {b"pid": b"7"}
+
+
+def test_a_node_is_written_with_its_port_or_without() -> None:
+    assert NodeAddress.parse("localhost") == NodeAddress("localhost", 11211)
+    assert NodeAddress.parse(("cache", 11213)) == NodeAddress("cache", 11213)
+    assert NodeAddress.parse("[::1]:11212") == NodeAddress("::1", 11212)
+    assert str(NodeAddress("::1", 11212)) == "[::1]:11212"

@@ -10,7 +10,7 @@ from trident.backends.rows.urls import database_from_url
 from trident.chaos.contender import EpisodePlace
 from trident.chaos.process import UNHARMED, Life
 from trident.chaos.tables import ChangedTables, Changes, ChangesTruth, TablesByHand, TablesByNumber
-from trident.chaos.truth import Differences
+from trident.chaos.truth import Differences, Truth
 
 
 @pytest.mark.parametrize("loop", [TablesByHand, TablesByNumber])
@@ -22,3 +22,17 @@ def test_a_loop_is_right_where_nothing_befalls_it(loop: type[TablesByHand], tmp_
     truth = ChangesTruth(record)
     with tables.reading(place, truth.keys) as read:
         assert truth.differences(read()) == Differences()
+
+
+def test_a_reading_is_what_some_first_words_make_or_nothing() -> None:
+    a, b = ("n", ("a",)), ("n", ("b",))
+    truth = Truth([{a: 1}, {a: 1, b: 1}])
+    assert (truth.words_in({a: 1, b: 1}), truth.words_in({b: 1})) == (2, None)
+    shown = "n: ('a',) is 3, and should be 1"
+    assert truth.differences({a: 3}) == Differences(lost=1, duplicated=2, example=shown)
+
+
+def test_tables_are_what_some_first_changes_make_or_nothing() -> None:
+    truth = ChangesTruth(Changes("7", 3))
+    assert truth.words_in(truth.after(2)) == 2
+    assert truth.words_in({**truth.after(2), ("mirror", (0,)): "?"}) is None

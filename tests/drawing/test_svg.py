@@ -134,3 +134,9 @@ def test_arrows_to_states_that_pass_cards_run_apart() -> None:
     (part,) = groups(plan["groups"], {node["id"]: node for node in plan["nodes"]}, {})
     below = [way[-1][1] for way in part.ways.values() if len(way) > 1]
     assert len(set(below)) == len(below) == 3
+
+
+def test_a_box_is_above_the_middle_of_those_that_follow() -> None:
+    drawn = layers(dict.fromkeys("abc", (40, 10)), [("a", "b"), ("a", "c")], beside=20, below=30)
+    assert drawn.places == {"a": (30.0, 0.0), "b": (0.0, 40.0), "c": (60.0, 40.0)}
+    assert drawn.size == (100.0, 50.0)

@@ -27,6 +27,7 @@ from trident.errors import FailedException
 from trident.figures import group_figures
 from trident.figures.group_figures import GroupFigures
 from trident.figures.group_monitor import GroupMonitor
+from trident.figures.reasons import message_of, reason_of
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -239,3 +240,9 @@ def test_batches_that_overlap_are_counted_once_with_their_failures(tmp_path: Pat
     assert sum(done.attempts for done in run.recentProgress) == group["attempts"] == 21
     txids = [event.txid for event in told if isinstance(event, BatchProgress)]
     assert txids == sorted(txids)
+
+
+def test_a_failure_is_told_by_its_reason_and_a_message_that_is_cut() -> None:
+    assert reason_of(FailedException("the geo service timed out")) == "failed"
+    assert reason_of(ValueError("no")) == "error"
+    assert message_of(ValueError("x" * 1000))[-5:] == "xxxx…"

@@ -96,3 +96,8 @@ def test_what_is_not_known_of_a_place_is_left_out() -> None:
     assert calls_of(nowhere) is None
     made = OpaqueMap.factory(lambda: MemoryMap("one"), name="one")
     assert place_of(made) == Place("the map that <lambda> makes", database="one")
+
+
+def test_a_place_is_told_in_one_line() -> None:
+    told = str(Place("redis", "cache:6379", "0", "words"))
+    assert told == "redis at cache:6379, database 0, prefix words"

@@ -14,6 +14,7 @@ from trident.backends.memory import MemoryMapState
 from trident.errors import FieldError
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
+from trident.plan.query_checks import conversion, new_name
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.tuples.fields import Fields
@@ -199,3 +200,10 @@ def test_a_key_that_a_query_has_found_is_converted_where_it_is_not_null() -> Non
     state = counts(stream(topology, "number long", id="b"), "number")
     found = topology.newDRPCStream("count").stateQuery(ids, "args", MapGet(), "id string")
     assert "lambda v: [None if v is None else int(v)]" in refused(found, state, "id")
+
+
+def test_a_conversion_is_the_call_to_write_for_a_field_with_a_free_name() -> None:
+    written = conversion(Fields.of("args string"), "args", "id", "long", nullable=False)
+    assert written == '.each("args", lambda v: [int(v)], "id long")'
+    assert new_name(Fields("args"), "id") == "id"
+    assert new_name(Fields("id", "id_2"), "id") == "id_3"

@@ -11,6 +11,7 @@ import pytest
 from tests.drpc.asking import PATIENCE
 from trident import TridentTopology
 from trident.drpc.errors import DRPCInternalError, DRPCUsageError
+from trident.server.access import is_this_machine
 from trident.server.server import DRPCServer
 from trident.wire.errors import read_error
 
@@ -147,3 +148,8 @@ def test_a_client_raises_what_it_is_told() -> None:
     error = read_error("upper", "a", 403, told)
     assert isinstance(error, DRPCInternalError)
     assert "Ask for localhost" in str(error)
+
+
+def test_only_this_machine_reaches_a_loopback_address() -> None:
+    hosts = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "cache")
+    assert list(map(is_this_machine, hosts)) == [True, True, True, False, False]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.state_service.asking import asked, entries, serving, static, told
 from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
 from trident.drpc.errors import MalformedRequestError
-from trident.state_service.requests import key_of_text, text_of_key
+from trident.state_service.requests import key_of_text, named_states, text_of_key
 from trident.states.keys import encode_key
 
 FIELDS = st.recursive(
@@ -127,3 +127,8 @@ def test_a_key_is_converted_to_the_declared_types_and_refused_where_it_cant_be()
             "the request can't be read: the keys of 'prices' have the fields: price double, day "
             "date, n decimal(9,2); found 2 of them"
         )
+
+
+def test_a_body_names_states_with_their_keys() -> None:
+    named = named_states('{"states": {"count": ["cat"], "total": null}}')
+    assert named == {"count": ["cat"], "total": None}

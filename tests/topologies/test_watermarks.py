@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from trident.errors import PlanError
 from trident.states.values import Token
 from trident.testing import Tester, fail_at
 from trident.windows.time_windows import Clock
-from trident.windows.watermarks import Partitions
+from trident.windows.watermarks import Partitions, milliseconds, time_of
+from trident.windows.window_contents import SlidingAggregate
 
 ms = Duration.of
 TEN: Any = TumblingDurationWindow.of(ms(10)).withTimestampField("t")
@@ -286,3 +288,21 @@ def test_how_long_a_partition_may_be_quiet_is_above_nothing() -> None:
         TEN.withIdleAfter(ms(0))
     with pytest.raises(PlanError, match=r"withIdleAfter: the window is by the time of batches"):
         TumblingDurationWindow.of(ms(10)).withIdleAfter(ms(1))
+
+
+def test_a_watermark_waits_for_each_active_partition() -> None:
+    some = Partitions(None, {}).after(["s"], {"s": ["s/a", "s/b"]}, ["s/a", "s/a"], [7, 3])
+    assert some.watermark() is None
+    assert some.after(["s"], {"s": ["s/a"]}, (), ()).watermark() == 7
+
+
+def test_times_are_whole_milliseconds_and_back() -> None:
+    assert milliseconds("timestamp", [datetime(1970, 1, 1, 0, 1)]) == [60000]
+    assert time_of("long", 60000) == 60000
+    assert time_of("timestamp_ntz", 60000) == datetime(1970, 1, 1, 0, 1)
+
+
+def test_panes_slide_and_are_combined_in_order() -> None:
+    words = SlidingAggregate(lambda a, b: a + b, "abcdef".__getitem__)
+    slid = [words.over(panes) for panes in (range(0, 3), range(2, 4), range(2, 6))]
+    assert slid == ["abc", "cd", "cdef"]

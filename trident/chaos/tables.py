@@ -73,14 +73,7 @@ class Changes(Record):
 
 
 class ChangesTruth(Truth):
-    """What the tables hold after so many changes.
-
-    Examples
-    --------
-    >>> truth = ChangesTruth(Changes("7", 3))
-    >>> truth.words_in(truth.after(2)), truth.words_in({**truth.after(2), ("mirror", (0,)): "?"})
-    (2, None)
-    """
+    """What the tables hold after so many changes."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(())

@@ -33,14 +33,6 @@ class Truth:
     """What states hold after each of the record's words, as a topology without a fault makes it.
 
     `readings` are what was read after the first word, after the second, and so on.
-
-    Examples
-    --------
-    >>> truth = Truth([{("n", ("a",)): 1}, {("n", ("a",)): 1, ("n", ("b",)): 1}])
-    >>> truth.words_in({("n", ("a",)): 1, ("n", ("b",)): 1}), truth.words_in({("n", ("b",)): 1})
-    (2, None)
-    >>> truth.differences({("n", ("a",)): 3})
-    Differences(lost=1, duplicated=2, differing=0, example="n: ('a',) is 3, and should be 1")
     """
 
     def __init__(self, readings: Iterable[Reading]) -> None:

@@ -127,13 +127,7 @@ class NamedState:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a word is a URL of a state, rather than ``module:topology``.
-
-    Examples
-    --------
-    >>> is_url("sqlite:counts.db"), is_url("ridis://cache"), is_url("words:topology/count")
-    (True, True, False)
-    """
+    """Return whether a word is a URL of a state, rather than ``module:topology``."""
     return "://" in text or text.partition(":")[0].lower() in schemes()
 
 

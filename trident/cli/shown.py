@@ -19,13 +19,7 @@ _PAUSE = 1.0
 
 
 def key_of(word: str) -> Key:
-    """The key that a word names: its one text, or the fields in a JSON array.
-
-    Examples
-    --------
-    >>> key_of("dog"), key_of('["dog",2]'), key_of('["[dog]"]')
-    (('dog',), ('dog', 2), ('[dog]',))
-    """
+    """The key that a word names: its one text, or the fields in a JSON array."""
     if not word.startswith("["):
         return (word,)
     try:
@@ -37,26 +31,14 @@ def key_of(word: str) -> Key:
 
 
 def key_text(key: Sequence[Any]) -> str:
-    """The word by which :func:`key_of` finds a key, on one line whatever is in it.
-
-    Examples
-    --------
-    >>> key_text(("dog",)), key_text(("dog", 2)), key_text(("two\\nlines",))
-    ('dog', '["dog",2]', '["two\\\\nlines"]')
-    """
+    """The word by which :func:`key_of` finds a key, on one line whatever is in it."""
     [first, *others] = key
     plain = type(first) is str and first.isprintable() and first and not first.startswith("[")
     return first if plain and not others else json_text(list(key))
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, on one line; what JSON has no form for as its tagged object, or its repr.
-
-    Examples
-    --------
-    >>> json_text({"seen": 2}), json_text(None), json_text({1, 2})
-    ('{"seen":2}', 'null', '"{1, 2}"')
-    """
+    """A value as JSON, on one line; what JSON has no form for as its tagged object, or its repr."""
     if value is None:
         return "null"
     try:

@@ -42,13 +42,6 @@ def layers(
 
     What leads to a box comes before it in `sizes`. Boxes of a layer are `beside` apart, layers
     `below`.
-
-    Examples
-    --------
-    >>> sizes = dict.fromkeys("abc", (40, 10))
-    >>> drawn = layers(sizes, [("a", "b"), ("a", "c")], beside=20, below=30)
-    >>> dict(drawn.places), drawn.size
-    ({'a': (30.0, 0.0), 'b': (0.0, 40.0), 'c': (60.0, 40.0)}, (100.0, 50.0))
     """
     pairs = list(dict.fromkeys(joined))
     depth = _depths(list(sizes), pairs)

@@ -158,13 +158,7 @@ def _never_waits(query: DRPCQuery) -> bool:
 
 
 def answer_json(rows: Sequence[Row]) -> str:
-    """The tuples of an answer as JSON, a list for each.
-
-    Examples
-    --------
-    >>> answer_json([("a", 1), (None, b"b")])
-    '[["a",1],[null,"Yg=="]]'
-    """
+    """The tuples of an answer as JSON, a list for each."""
     try:
         return orjson.dumps(rows, default=_text, option=orjson.OPT_NON_STR_KEYS).decode()
     except orjson.JSONEncodeError:

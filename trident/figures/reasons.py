@@ -29,13 +29,7 @@ _LONGEST = 500
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why an attempt, or a group, failed.
-
-    Examples
-    --------
-    >>> reason_of(FailedException("the geo service timed out")), reason_of(ValueError("no"))
-    ('failed', 'error')
-    """
+    """Return why an attempt, or a group, failed."""
     match error:
         case OutageError() | BatchFailedError() if error.__cause__ is not None:
             return reason_of(error.__cause__)
@@ -64,13 +58,7 @@ def class_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return an error's text, shortened; of an operation's what it raised, and no tuple.
-
-    Examples
-    --------
-    >>> message_of(ValueError("x" * 1000))[-5:]
-    'xxxx…'
-    """
+    """Return an error's text, shortened; of an operation's what it raised, and no tuple."""
     try:
         text = error.error if isinstance(error, OperationError) else str(error)
     except Exception:  # an error is told of where nothing else may fail, and this text is a user's

@@ -220,46 +220,22 @@ def _query(told: Mapping[str, Any]) -> Row:
 
 
 def whole(number: int | None) -> str:
-    """A whole number.
-
-    Examples
-    --------
-    >>> whole(1234567), whole(None)
-    ('1,234,567', '-')
-    """
+    """A whole number."""
     return NONE if number is None else f"{number:,}"
 
 
 def batch_id(txid: int | None) -> str:
-    """The id of a batch, which is no amount.
-
-    Examples
-    --------
-    >>> batch_id(1234567)
-    '1234567'
-    """
+    """The id of a batch, which is no amount."""
     return NONE if txid is None else str(txid)
 
 
 def rate(number: float) -> str:
-    """So many a second.
-
-    Examples
-    --------
-    >>> rate(12345.6), rate(3.21), rate(0)
-    ('12,346', '3.2', '0')
-    """
+    """So many a second."""
     return f"{number:,.0f}" if number >= 10 or not number else f"{number:.1f}"
 
 
 def duration(seconds: float | None) -> str:
-    """How long something took.
-
-    Examples
-    --------
-    >>> duration(0.00012), duration(0.0123), duration(3.456), duration(1234.5), duration(None)
-    ('120 µs', '12.3 ms', '3.46 s', '1,234 s', '-')
-    """
+    """How long something took."""
     if seconds is None:
         return NONE
     if seconds < 1e-3:
@@ -269,48 +245,24 @@ def duration(seconds: float | None) -> str:
 
 
 def steps_of(seconds: Mapping[str, float]) -> dict[str, float]:
-    """The steps of a batch, without those that are a part of another one.
-
-    Examples
-    --------
-    >>> steps_of({"run": 0.5, "commit": 0.1, "compute": 0.4, "write": 0.1})
-    {'run': 0.5, 'commit': 0.1}
-    """
+    """The steps of a batch, without those that are a part of another one."""
     return {step: took for step, took in seconds.items() if step not in _PARTS_OF_RUN}
 
 
 def in_order(seconds: Mapping[str, float]) -> list[str]:
-    """The steps in their order, each before those that are a part of it.
-
-    Examples
-    --------
-    >>> in_order({"run": 0.5, "commit": 0.1, "compute": 0.4, "write": 0.1})
-    ['run', 'compute', 'write', 'commit']
-    """
+    """The steps in their order, each before those that are a part of it."""
     steps = list(seconds)
     parts = _PARTS_OF_RUN if "run" in seconds else ()
     return sorted(steps, key=lambda step: steps.index("run" if step in parts else step))
 
 
 def step_name(step: str) -> str:
-    """What a step is called, beside those that it is a part of.
-
-    Examples
-    --------
-    >>> step_name("commit"), step_name("compute")
-    ('commit', 'run: compute')
-    """
+    """What a step is called, beside those that it is a part of."""
     return f"run: {step}" if step in _PARTS_OF_RUN else step
 
 
 def moment(iso: str | None) -> str:
-    """A time, to the second, in UTC as it came.
-
-    Examples
-    --------
-    >>> moment("2026-11-22T20:01:02.345678+00:00")
-    '2026-11-22 20:01:02 UTC'
-    """
+    """A time, to the second, in UTC as it came."""
     if not iso:
         return NONE
     zone = " UTC" if iso.endswith(("Z", "+00:00")) else ""
@@ -318,15 +270,7 @@ def moment(iso: str | None) -> str:
 
 
 def lag(told: Mapping[str, Any] | None) -> str:
-    """How far a group is behind its sources.
-
-    Examples
-    --------
-    >>> lag({"tuples": 1200, "detail": "2 partitions"}), lag({"tuples": None, "detail": "asking"})
-    ('1,200 tuples (2 partitions)', 'asking')
-    >>> lag({"tuples": 0, "detail": "", "held_back": 7})
-    '0 tuples, and 7 behind open transactions'
-    """
+    """How far a group is behind its sources."""
     if told is None:
         return NONE
     tuples, detail = told.get("tuples"), told.get("detail") or ""
@@ -338,13 +282,7 @@ def lag(told: Mapping[str, Any] | None) -> str:
 
 
 def shortened(text: object, longest: int = _LONGEST) -> str:
-    """The beginning of a text that may be long.
-
-    Examples
-    --------
-    >>> shortened("abcdef", 4), shortened(None)
-    ('abc…', '-')
-    """
+    """The beginning of a text that may be long."""
     if text is None:
         return NONE
     found = str(text)

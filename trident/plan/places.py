@@ -19,11 +19,6 @@ class Place:
 
     `host` has all hosts with their ports, and is empty for a file and for this process. `database`
     is what the host calls it: a number, a name, a table, a path.
-
-    Examples
-    --------
-    >>> str(Place("redis", "cache:6379", "0", "words"))
-    'redis at cache:6379, database 0, prefix words'
     """
 
     kind: str

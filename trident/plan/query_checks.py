@@ -204,11 +204,6 @@ def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: boo
     """The call that appends a field's value as another type; empty where there is no obvious one.
 
     `made` is what to call the new field. One that is `nullable` may hold null.
-
-    Examples
-    --------
-    >>> conversion(Fields.of("args string"), "args", "id", "long", nullable=False)
-    '.each("args", lambda v: [int(v)], "id long")'
     """
     wanted = value_sort(kind)
     expression = _EXPRESSIONS.get((value_sort(stream.types[name] or ""), wanted))
@@ -220,13 +215,7 @@ def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: boo
 
 
 def new_name(stream: Fields, name: str) -> str:
-    """A field's name that the stream hasn't got, `name` itself where that is free.
-
-    Examples
-    --------
-    >>> new_name(Fields("args"), "id"), new_name(Fields("id", "id_2"), "id")
-    ('id', 'id_3')
-    """
+    """A field's name that the stream hasn't got, `name` itself where that is free."""
     name = name if name.isidentifier() else "key"
     names = (f"{name}_{number}" if number > 1 else name for number in range(1, len(stream) + 2))
     return next(free for free in names if free not in stream)

@@ -31,13 +31,6 @@ class Partitions(NamedTuple):
 
     `latest` is the latest time of any tuple, `reached` has the active partitions by their origins,
     and `since` is the time of the last batch with tuples, where the window asks for it.
-
-    Examples
-    --------
-    >>> none = Partitions(None, {})
-    >>> some = none.after(["s"], {"s": ["s/a", "s/b"]}, ["s/a", "s/a"], [7, 3])
-    >>> some.watermark(), some.after(["s"], {"s": ["s/a"]}, (), ()).watermark()
-    (None, 7)
     """
 
     latest: int | None
@@ -138,11 +131,6 @@ def milliseconds(kind: str | None, times: Sequence[Any]) -> Sequence[int]:
     """Times in milliseconds; those of timestamps without a zone are taken for UTC.
 
     A value that is no time, such as null, is refused.
-
-    Examples
-    --------
-    >>> milliseconds("timestamp", [datetime(1970, 1, 1, 0, 1)])
-    [60000]
     """
     if set(map(type, times)) <= {int}:
         return times
@@ -160,13 +148,7 @@ def _milliseconds(kind: str | None, time: object) -> int:
 
 
 def time_of(kind: str | None, milliseconds: int) -> Any:
-    """A time as a field of the type has it.
-
-    Examples
-    --------
-    >>> time_of("long", 60000), time_of("timestamp_ntz", 60000)
-    (60000, datetime.datetime(1970, 1, 1, 0, 1))
-    """
+    """A time as a field of the type has it."""
     if kind not in TIMESTAMPS:
         return milliseconds
     made = _EPOCH + milliseconds * _MILLISECOND

@@ -348,12 +348,6 @@ class SlidingAggregate:
     so that one may go at no cost; of the newer ones the aggregate of all. Once no older one is
     left, the newer ones become the older. `combine` is associative, and may change its first
     argument in place.
-
-    Examples
-    --------
-    >>> words = SlidingAggregate(lambda a, b: a + b, "abcdef".__getitem__)
-    >>> words.over(range(0, 3)), words.over(range(2, 4)), words.over(range(2, 6))
-    ('abc', 'cd', 'cdef')
     """
 
     def __init__(self, combine: Callable[[Any, Any], Any], value: Callable[[int], Any]) -> None:

@@ -114,13 +114,7 @@ class ToldError(NamedTuple):
 
 
 def tell(error: Exception) -> ToldError:
-    """Return what others are told of an error.
-
-    Examples
-    --------
-    >>> tell(DRPCTimeoutError("words", 5.0, 2))[:3]
-    (504, <ExceptionType.SERVER_TIMEOUT: 2>, 'SERVER_TIMEOUT')
-    """
+    """Return what others are told of an error."""
     row = next((_BY_KIND[kind] for kind in type(error).__mro__ if kind in _BY_KIND), None)
     if row is None:
         message = "the request could not be answered; the server's log says why"
@@ -141,15 +135,7 @@ def error_json(name: str, message: str, **details: object) -> bytes:
 
 
 def read_error(function: str, args: str, status: int, body: bytes) -> DRPCError:
-    """Return the error that a server has told as JSON, whatever the server is.
-
-    Examples
-    --------
-    >>> read_error("words", "", 503, b'{"error":"QUEUE_FULL","queueLength":7}')
-    DRPCQueueFullError('words', 7)
-    >>> read_error("words", "", 502, b"<html>")
-    DRPCInternalError('words', '', 'status 502', '')
-    """
+    """Return the error that a server has told as JSON, whatever the server is."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

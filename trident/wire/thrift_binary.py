@@ -53,11 +53,6 @@ def read_message(data: bytes) -> Message:
     """A message, of the bytes of a frame.
 
     Raises ThriftError for anything else; a string that is no UTF-8 is None.
-
-    Examples
-    --------
-    >>> read_message(written_message("execute", CALL, 1, {1: "words", 2: "cat"}))
-    Message(name='execute', kind=1, seqid=1, fields={1: 'words', 2: 'cat'})
     """
     reading = _Reading(data)
     head = _head(reading)

@@ -199,13 +199,7 @@ def _read(request: Request) -> Read:
 
 
 def _openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
-    """The description, by OpenAPI 3.1, of those of the URLs that are answered.
-
-    Examples
-    --------
-    >>> list(_openapi([("GET", "/drpc/{function}"), ("GET", "/healthz")])["paths"])
-    ['/drpc/{function}', '/healthz']
-    """
+    """The description, by OpenAPI 3.1, of those of the URLs that are answered."""
     described: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     answered = {
         path: {name: each for name, each in methods.items() if (name.upper(), path) in routes}
