@@ -60,7 +60,7 @@ _FIELD = r"""
 
 
 def column_of(text: str) -> tuple[str, str]:
-    """Return the name and the type of a column of the view, as in ``day:date``; it may have none."""
+    """Return a column of the view, as in ``day:date``: its name, and its type or nothing."""
     name, _, kind = text.partition(":")
     return name, kind.partition("(")[0]
 

@@ -17,7 +17,7 @@ from trident.batch.group_run import GroupRun
 from trident.batch.open_states import batch_states, close_states, make_states
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import StartOptions
-from trident.drpc.queued_service import CallQueue
+from trident.drpc.calls import CallQueue
 from trident.drpc.request_engine import RequestEngine
 from trident.drpc.request_loop import RETRIES, RequestLoop
 from trident.drpc.service import LocalDRPC, SparkQueue

@@ -6,10 +6,11 @@ import os
 import ssl
 from collections.abc import Callable, Collection, Sequence
 from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import urlsplit
 
 from trident.client.server import LostError, Server, Within
+from trident.drpc.calls import check_seconds
 from trident.drpc.errors import (
     AnswerLostError,
     DRPCClosedError,
@@ -38,15 +39,16 @@ class Client:
     has a connection for itself while it lasts.
     """
 
+    _schemes: ClassVar[Collection[str]]
+
     def __init__(
         self,
-        servers: Sequence[str],
-        schemes: Collection[str],
-        timeout: float,
-        token: str | None,
-        ca: str | os.PathLike[str] | None,
-        certfile: str | os.PathLike[str] | None,
-        keyfile: str | os.PathLike[str] | None,
+        *servers: str,
+        timeout: float = 5.0,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        certfile: str | os.PathLike[str] | None = None,
+        keyfile: str | os.PathLike[str] | None = None,
     ) -> None:
         name = type(self).__name__
         if not servers:
@@ -61,7 +63,7 @@ class Client:
             raise DRPCUsageError(f"{name}: a token is one line of text that can be shown")
         self._timeout = timeout
         tls = _tls(name, ca, certfile, keyfile) if any("s://" in each for each in servers) else None
-        self._servers = [_server(name, each, schemes, token, tls) for each in servers]
+        self._servers = [_server(name, each, self._schemes, token, tls) for each in servers]
         self._first = 0
 
     def _ask(
@@ -137,14 +139,6 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def check_seconds(name: str, timeout: object) -> None:
-    """Refuse what is no number of seconds."""
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
-        what = f"{name}: the timeout is a number of seconds, found"
-        raise DRPCUsageError(what, repr(timeout))
 
 
 def _server(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cached_property
 from secrets import token_hex
 from time import monotonic
 
-from trident.client.client import PORTS, Client, check_seconds
+from trident.client.client import PORTS, Client
 from trident.client.server import FunctionRequest, PerProcess, Server, Within
-from trident.drpc.calls import check_request_id
+from trident.drpc.calls import check_request_id, check_seconds
 from trident.drpc.errors import DRPCTimeoutError, DRPCUsageError, MalformedRequestError
 
 _THREADS = 32
@@ -58,17 +58,11 @@ class DRPCClient(Client):
     '[["CAT"]]'
     """
 
-    def __init__(
-        self,
-        *servers: str,
-        timeout: float = 5.0,
-        token: str | None = None,
-        ca: str | os.PathLike[str] | None = None,
-        certfile: str | os.PathLike[str] | None = None,
-        keyfile: str | os.PathLike[str] | None = None,
-    ) -> None:
-        super().__init__(servers, PORTS, timeout, token, ca, certfile, keyfile)
-        self._threads = PerProcess(lambda: ThreadPoolExecutor(_THREADS, "trident-drpc-client"))
+    _schemes = PORTS
+
+    @cached_property
+    def _threads(self) -> PerProcess[ThreadPoolExecutor]:
+        return PerProcess(lambda: ThreadPoolExecutor(_THREADS, "trident-drpc-client"))
 
     def execute(
         self,

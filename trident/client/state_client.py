@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -106,16 +105,7 @@ class StateClient(Client):
     (StateValue(value=2, txid=3), StateValues(values=[1, None], txid=3))
     """
 
-    def __init__(
-        self,
-        *servers: str,
-        timeout: float = 5.0,
-        token: str | None = None,
-        ca: str | os.PathLike[str] | None = None,
-        certfile: str | os.PathLike[str] | None = None,
-        keyfile: str | os.PathLike[str] | None = None,
-    ) -> None:
-        super().__init__(servers, ("http", "https"), timeout, token, ca, certfile, keyfile)
+    _schemes = ("http", "https")
 
     def states(self, timeout: float | None = None) -> Mapping[str, StateInfo]:
         """Return the states that there are, by name, as far as the caller may read them.

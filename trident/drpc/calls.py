@@ -10,7 +10,12 @@ from itertools import islice
 from threading import Lock
 from time import monotonic
 
-from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError, MalformedRequestError
+from trident.drpc.errors import (
+    DRPCClosedError,
+    DRPCQueueFullError,
+    DRPCUsageError,
+    MalformedRequestError,
+)
 
 Answer = str | Exception
 """What a call ends with."""
@@ -106,6 +111,36 @@ class LoopEnds:
                 future.set_result(answer)
 
 
+class CallQueue(ABC):
+    """The calls of one name that wait, and what answers them."""
+
+    _waiting: WaitingCalls
+
+    @property
+    def waiting(self) -> int:
+        """How many calls are in the queue."""
+        return len(self._waiting)
+
+    def answer_alone(self, args: str) -> str | None:
+        """Answer a call in this thread; None, as by default, where it is better put in."""
+        return None
+
+    @abstractmethod
+    def put(self, call: Call) -> None:
+        """Put a call into the queue."""
+
+    @abstractmethod
+    def leave(self, call: Call) -> None:
+        """Take a call out of the queue, where it still is."""
+
+    def hurry(self) -> None:
+        """Called by whoever has waited for long."""
+
+    @abstractmethod
+    def close(self, seconds: float) -> None:
+        """Take no more calls, and wait `seconds` at most for the answers to those that are here."""
+
+
 def check_request_id(request_id: object) -> None:
     """Refuse what can't tell a request from others.
 
@@ -159,3 +194,10 @@ class WaitingCalls:
     def take_all(self) -> list[Call]:
         """Take all calls out."""
         return self.take(len(self._calls))
+
+
+def check_seconds(name: str, timeout: object) -> None:
+    """Refuse what is no number of seconds."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
+        raise DRPCUsageError(f"{name}: the timeout is a number of seconds, found", repr(timeout))

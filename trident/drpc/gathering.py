@@ -9,7 +9,7 @@ from threading import Condition, Lock, Thread
 from time import monotonic, thread_time
 from typing import Protocol
 
-from trident.drpc.calls import Answer, Call, WaitingCalls
+from trident.drpc.calls import Answer, Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query_figures import QueryFigures
 
@@ -57,7 +57,7 @@ class Answers(Protocol):
         """Let go of what it reads; a thread that still answers is not disturbed."""
 
 
-class Gathering:
+class Gathering(CallQueue):
     """The queue of one function, and the ticks that empty it.
 
     A tick answers all calls that wait when it begins; those that come meanwhile are of the next. So
@@ -78,11 +78,6 @@ class Gathering:
         self._ticks = self._beside = self._wary = 0
         self._last = 0.0
         self._together = MOST_TOGETHER
-
-    @property
-    def waiting(self) -> int:
-        """How many calls are in the queue."""
-        return len(self._waiting)
 
     def answer_alone(self, args: str) -> str | None:
         """Answer a call in this thread; None where it is better answered with others.
@@ -159,13 +154,11 @@ class Gathering:
                 self._changed.notify_all()
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue."""
         with self._lock:
             self._waiting.add(call)
             self._begin()
 
     def leave(self, call: Call) -> None:
-        """Take a call out of the queue, where it still is."""
         with self._lock:
             self._waiting.remove(call)
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from trident.batch.events import QueryEnded
 from trident.batch.listening import Listeners, Listening
-from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall, check_request_id
+from trident.drpc.calls import (
+    Answer,
+    CallQueue,
+    LoopCall,
+    LoopEnds,
+    ThreadCall,
+    check_request_id,
+    check_seconds,
+)
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
     DRPCTimeoutError,
-    DRPCUsageError,
     UnknownFunctionError,
 )
 from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks, Workers
@@ -26,29 +33,6 @@ TIMEOUT = 5.0
 """Seconds that a call waits where nobody says how many."""
 MOST_WAITING = 1_000
 """Calls that the queue of a function takes."""
-
-
-class CallQueue(Protocol):
-    """The calls of one name that wait, and what answers them; `Gathering` is one."""
-
-    @property
-    def waiting(self) -> int:
-        """How many calls are in the queue."""
-
-    def answer_alone(self, args: str) -> str | None:
-        """Answer a call in this thread; None where it is better put into the queue."""
-
-    def put(self, call: Call) -> None:
-        """Put a call into the queue."""
-
-    def leave(self, call: Call) -> None:
-        """Take a call out of the queue, where it still is."""
-
-    def hurry(self) -> None:
-        """Called by whoever has waited for long."""
-
-    def close(self, seconds: float) -> None:
-        """Take no more calls, and wait `seconds` at most for the answers to those that are here."""
 
 
 class QueuedService:
@@ -300,9 +284,7 @@ class QueuedService:
 def _seconds(timeout: float | None) -> float:
     if timeout is None:
         return TIMEOUT
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout < float("inf"):
-        raise DRPCUsageError("execute: the timeout is a number of seconds, found", repr(timeout))
+    check_seconds("execute", timeout)
     return timeout
 
 

@@ -14,7 +14,7 @@ from trident.batch.group_run import GroupRun
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.work import BatchWork
-from trident.drpc.calls import Answer, Call, WaitingCalls
+from trident.drpc.calls import Answer, Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query import failure_of
 from trident.drpc.request_engine import Request, RequestEngine, blames_request
@@ -31,7 +31,7 @@ RETRIES = 3
 to blame for fails that request in the second at the latest."""
 
 
-class RequestLoop(GroupRun):
+class RequestLoop(GroupRun, CallQueue):
     """The queue of a function that updates a state, and the batches that empty it.
 
     A batch holds the requests that wait when it begins. Each is answered when the batch is
@@ -50,17 +50,7 @@ class RequestLoop(GroupRun):
             target=self._run, name=f"trident-{runner.group}", daemon=True
         )
 
-    @property
-    def waiting(self) -> int:
-        """How many calls are in the queue."""
-        return len(self._waiting)
-
-    def answer_alone(self, args: str) -> str | None:
-        """None: no call is answered in its own thread, as batches have one thread."""
-        return None
-
     def put(self, call: Call) -> None:
-        """Put a call into the queue."""
         with self._changed:
             self._waiting.add(call)
             self._changed.notify_all()
@@ -69,9 +59,6 @@ class RequestLoop(GroupRun):
         """Take a call out of the queue, where it still is; one that a batch holds stays in it."""
         with self._changed:
             self._waiting.remove(call)
-
-    def hurry(self) -> None:
-        """Batches follow each other; none can begin beside another one."""
 
     def close(self, seconds: float) -> None:
         """Take no more calls, and wait `seconds` at most until those that are here are answered."""

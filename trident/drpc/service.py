@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trident.drpc.calls import Call
+from trident.drpc.calls import Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCElsewhereError
 from trident.drpc.query import Query
-from trident.drpc.queued_service import MOST_WAITING, CallQueue, QueuedService
+from trident.drpc.queued_service import MOST_WAITING, QueuedService
 from trident.errors import PlanError
 from trident.plan.plan import DRPCQuery, Plan
 
@@ -73,25 +73,16 @@ def _nowhere(
     raise PlanError("newDRPCStream: no Spark is here for the query", query.function, (), advice)
 
 
-class _Elsewhere:
+class _Elsewhere(CallQueue):
     """In the place of a function that updates a state, where the run is in another process."""
-
-    waiting = 0
 
     def __init__(self, function: str) -> None:
         self._function = function
-
-    def answer_alone(self, args: str) -> str | None:
-        return None
+        self._waiting = WaitingCalls(function, 0)
 
     def put(self, call: Call) -> None:
         raise DRPCElsewhereError(self._function)
 
-    def leave(self, call: Call) -> None:
-        pass
+    def leave(self, call: Call) -> None: ...
 
-    def hurry(self) -> None:
-        pass
-
-    def close(self, seconds: float) -> None:
-        pass
+    def close(self, seconds: float) -> None: ...

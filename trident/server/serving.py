@@ -8,8 +8,9 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
+from trident.drpc.calls import CallQueue
 from trident.drpc.errors import DRPCUsageError
-from trident.drpc.queued_service import TIMEOUT, CallQueue, QueuedService
+from trident.drpc.queued_service import TIMEOUT, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
 from trident.figures.run_figures import ServerFigures

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from trident.drpc.calls import Answer, Call, WaitingCalls
+from trident.drpc.calls import Answer, Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.plan.plan import DRPCQuery, Plan
 from trident.spark.spark_query import SparkQuery
@@ -19,7 +19,7 @@ MOST_JOBS = 4
 use, and what is left to those after it."""
 
 
-class JobQueue:
+class JobQueue(CallQueue):
     """The queue of one function, and the threads that empty it.
 
     A call that leaves, as its time is over or its caller has hung up, is cancelled in Spark too.
@@ -32,17 +32,7 @@ class JobQueue:
         self._jobs: dict[Call, str] = {}
         self._threads = 0
 
-    @property
-    def waiting(self) -> int:
-        """How many calls are in the queue."""
-        return len(self._waiting)
-
-    def answer_alone(self, args: str) -> str | None:
-        """None: no call is answered in its own thread, which could not leave."""
-        return None
-
     def put(self, call: Call) -> None:
-        """Put a call into the queue."""
         with self._changed:
             self._waiting.add(call)
             self._begin()

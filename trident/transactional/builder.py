@@ -12,21 +12,17 @@ from trident.errors import DuplicateNameError, PlanError
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.plan.arguments import as_instance
 from trident.spouts.rich import DEFAULT_STREAM, OutputFieldsDeclarer
-from trident.transactional.bolts import (
-    IBasicBolt,
-    IBatchBolt,
-    ICommitter,
-)
+from trident.transactional.bolts import IBasicBolt, IBatchBolt, ICommitter
 from trident.transactional.carried import CARRIED, NAMES, Carry, Reader, Subscribed, source_of
 from trident.transactional.groupings import (
     ByFields,
     Custom,
-    Direct,
     Grouping,
     Groupings,
-    Shuffled,
-    ToEach,
-    ToFirst,
+    direct,
+    shuffled,
+    to_each,
+    to_first,
 )
 from trident.transactional.running import (
     BoltAggregator,
@@ -63,27 +59,27 @@ class BoltDeclarer:
 
     def shuffleGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """One task after the other."""
-        return self._taking("shuffleGrouping", componentId, streamId, Shuffled())
+        return self._taking("shuffleGrouping", componentId, streamId, shuffled)
 
     def localOrShuffleGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """As `shuffleGrouping`: where tasks run is Spark's to say."""
-        return self._taking("localOrShuffleGrouping", componentId, streamId, Shuffled())
+        return self._taking("localOrShuffleGrouping", componentId, streamId, shuffled)
 
     def noneGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """Any task: as `shuffleGrouping`, as in Storm."""
-        return self._taking("noneGrouping", componentId, streamId, Shuffled())
+        return self._taking("noneGrouping", componentId, streamId, shuffled)
 
     def allGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """A copy for each task."""
-        return self._taking("allGrouping", componentId, streamId, ToEach())
+        return self._taking("allGrouping", componentId, streamId, to_each)
 
     def globalGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """All to one task."""
-        return self._taking("globalGrouping", componentId, streamId, ToFirst())
+        return self._taking("globalGrouping", componentId, streamId, to_first)
 
     def directGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """To the task that `emitDirect` names."""
-        return self._taking("directGrouping", componentId, streamId, Direct())
+        return self._taking("directGrouping", componentId, streamId, direct)
 
     def fieldsGrouping(self, componentId: str, *streamId_and_fields: Any) -> Self:
         """Equal values to one task: ``fieldsGrouping(component, [stream,] fields)``."""
@@ -96,7 +92,7 @@ class BoltDeclarer:
                 raise PlanError(what, name, known.names)
         # The first one is the attempt, which all tuples of a batch have.
         positions = tuple(known.index(name) - 1 for name in Fields.of(fields) if known.index(name))
-        grouping = ByFields(positions) if positions else ToFirst()
+        grouping: Grouping = ByFields(positions) if positions else to_first
         return self._taking("fieldsGrouping", componentId, stream, grouping)
 
     def customGrouping(self, componentId: str, *streamId_and_grouping: Any) -> Self:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,69 +13,53 @@ from trident.transactional.carried import unpacked
 from trident.tuples import TridentTuple, tuple_type
 from trident.tuples.fields import Fields
 
-
-class Grouping(ABC):
-    """Chooses tasks for the tuples of one source; pickles."""
-
-    @abstractmethod
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        """Return the tasks for a tuple, of which `seen` were before it in this partition."""
+Grouping = Callable[[Sequence[int], Sequence[Any], int], Sequence[int]]
+"""Chooses the tasks for a tuple of one source, which is carried: from all tasks, the tuple, and how
+many were before it in this partition. It pickles."""
 
 
-class Shuffled(Grouping):
+def shuffled(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
     """One task after the other."""
-
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        return [tasks[seen % len(tasks)]]
+    return [tasks[seen % len(tasks)]]
 
 
-class ToEach(Grouping):
+def to_each(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
     """A copy for each task."""
-
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        return tasks
+    return tasks
 
 
-class ToFirst(Grouping):
+def to_first(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
     """All to one task."""
-
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        return tasks[:1]
+    return tasks[:1]
 
 
-class Direct(Grouping):
+def direct(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
     """To the task that ``emitDirect`` named; what was emitted otherwise goes nowhere."""
-
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        named = carried[1]
-        return [] if named is None else [named]  # one that isn't there is an error of the step
+    named = carried[1]
+    return [] if named is None else [named]  # one that isn't there is an error of the step
 
 
 @dataclass(frozen=True)
-class ByFields(Grouping):
+class ByFields:
     """Equal values of some fields to one task: the checksum of the encoded key tells which."""
 
     positions: tuple[int, ...]
 
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
+    def __call__(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
         values = unpacked(carried[2])
         key = encode_key(tuple(values[position] for position in self.positions))
         return [tasks[shard_of(key, len(tasks))]]
 
 
 @dataclass(frozen=True)
-class Custom(Grouping):
-    """As a grouping of the user's says.
-
-    The user's grouping is given the tuple without the attempt.
-    """
+class Custom:
+    """As a grouping of the user's says, which is given the tuple without the attempt."""
 
     grouping: CustomStreamGrouping
     fields: Fields
 
-    def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        values = tuple_type(self.fields)(unpacked(carried[2]))
-        return self.grouping.chooseTasks(tasks, values)
+    def __call__(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
+        return self.grouping.chooseTasks(tasks, tuple_type(self.fields)(unpacked(carried[2])))
 
 
 class Groupings(CustomStreamGrouping):
@@ -87,6 +70,5 @@ class Groupings(CustomStreamGrouping):
         self._seen = 0
 
     def chooseTasks(self, targetTasks: Sequence[int], values: TridentTuple) -> list[int]:
-        grouping = self._by_source[values[0]]
         self._seen += 1
-        return list(grouping.choose(targetTasks, values, self._seen - 1))
+        return list(self._by_source[values[0]](targetTasks, values, self._seen - 1))
