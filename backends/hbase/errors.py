@@ -95,9 +95,7 @@ def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Excep
         case "IOError":
             advice = next((advice for part, advice in _REFUSALS if part in complaint), _RETRIED)
             return StateUnavailableError(
-                gateway,
-                f"table {table}: {complaint}",
-                advice.format(table=table, family=family),
+                gateway, f"table {table}: {complaint}", advice.format(table=table, family=family)
             )
     return StateUnavailableError(gateway, f"it answered with an error ({complaint})", _WRONG)
 

@@ -148,11 +148,7 @@ class ControlTopic(IBackingMap):
             self._producer = None
             told = error.args[0]
             codes = kafka.KafkaError
-            if told.code() in (
-                codes._FENCED,
-                codes.PRODUCER_FENCED,
-                codes.INVALID_PRODUCER_EPOCH,
-            ):
+            if told.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
                 raise _Fenced from error
             if told.code() == codes.MSG_SIZE_TOO_LARGE:
                 advice = "Make it smaller, or raise message.max.bytes in settings= and the topic."

@@ -97,10 +97,7 @@ def sets(keys: Sequence[bytes], values: Sequence[bytes], expires: int) -> bytes:
 
 
 def compares_and_sets(
-    keys: Sequence[bytes],
-    values: Sequence[bytes],
-    versions: Sequence[bytes | None],
-    expires: int,
+    keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None], expires: int
 ) -> bytes:
     r"""Return the request that stores each value only over its version, None for absent."""
     rows = zip(keys, repeat(expires), map(len, values), versions, values, strict=False)

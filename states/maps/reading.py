@@ -20,12 +20,7 @@ from trident.states.errors import StateUnavailableError
 from trident.states.expiry import alive, now
 from trident.states.keys import decode_key, encode_keys
 from trident.states.kinds.kind import Kind
-from trident.states.map_state import (
-    ITupleCollection,
-    Key,
-    ReadOnlyMapState,
-    ReadOnlySnapshottable,
-)
+from trident.states.map_state import ITupleCollection, Key, ReadOnlyMapState, ReadOnlySnapshottable
 from trident.states.state import ReadOnlyState, State
 from trident.states.table.adapters import SerializedTable
 from trident.states.table.table import Table

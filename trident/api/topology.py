@@ -120,11 +120,7 @@ class TridentTopology(Published):
         return Stream(self._builder, lowering.new_stream(self._builder, *given))
 
     def newDRPCStream(
-        self,
-        function: str,
-        *,
-        answers: StateLike | None = None,
-        engine: QueryEngine = "local",
+        self, function: str, *, answers: StateLike | None = None, engine: QueryEngine = "local"
     ) -> Stream:
         """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
 

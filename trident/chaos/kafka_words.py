@@ -68,10 +68,7 @@ def kafka_words(text: str, record: Record, most: int, folder: Path) -> Iterator[
         return
     try:
         with KafkaServer(folder / "kafka") as server:
-            troubles = [
-                lambda: f"broker {pause(server, 3.0)}",
-                lambda: f"broker {restart(server)}",
-            ]
+            troubles = [lambda: f"broker {pause(server, 3.0)}", lambda: f"broker {restart(server)}"]
             yield KafkaWords(record, most, f"{server.host}:{server.port}", troubles)
     except MissingServer as missing:
         raise UsageError(f"--source kafka: {missing}") from None

@@ -115,9 +115,6 @@ class _Observer:
             example = f"after {self._seen} words a reader saw {shortened(repr(shown), _SHOWN)}"
         self._seen = max(self._seen, words or 0)
         self._found = replace(
-            self._found,
-            reads=self._found.reads + 1,
-            torn=self._found.torn + torn,
-            example=example,
+            self._found, reads=self._found.reads + 1, torn=self._found.torn + torn, example=example
         )
         return reading

@@ -77,9 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--adopt-storm", metavar="txid", type=int, help="go on behind the last batch of Storm"
     )
     parser.add_argument(
-        "--adopt-spark-checkpoint",
-        metavar="folder or URL",
-        help="beside --adopt-checkpoint by URL",
+        "--adopt-spark-checkpoint", metavar="folder or URL", help="beside --adopt-checkpoint by URL"
     )
     parser.add_argument(
         "--accept-loss",

@@ -67,12 +67,7 @@ class Client:
         self._first = 0
 
     def _ask(
-        self,
-        name: str,
-        ask: Callable[[Any, Within], T],
-        timeout: float | None,
-        *,
-        repeatable: bool,
+        self, name: str, ask: Callable[[Any, Within], T], timeout: float | None, *, repeatable: bool
     ) -> T:
         """Ask one server after the other.
 

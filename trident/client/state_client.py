@@ -129,12 +129,7 @@ class StateClient(Client):
         }
 
     def get(
-        self,
-        name: str,
-        key: Any = None,
-        *,
-        read: Read = "committed",
-        timeout: float | None = None,
+        self, name: str, key: Any = None, *, read: Read = "committed", timeout: float | None = None
     ) -> StateValue:
         """Return the value of a key, or the single value of a state without keys.
 
@@ -271,7 +266,5 @@ def _keys(keys: Sequence[Any]) -> list[Any]:
     return [json_of_key(_key(key)) for key in keys]
 
 
-def _types(
-    fields: Sequence[Mapping[str, Any]] | None,
-) -> Mapping[str, str | None] | None:
+def _types(fields: Sequence[Mapping[str, Any]] | None) -> Mapping[str, str | None] | None:
     return None if fields is None else {each["name"]: each["type"] for each in fields}

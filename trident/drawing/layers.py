@@ -33,10 +33,7 @@ class Layers:
 
 
 def layers(
-    sizes: Mapping[Box, Point],
-    joined: Iterable[tuple[Box, Box]],
-    beside: float,
-    below: float,
+    sizes: Mapping[Box, Point], joined: Iterable[tuple[Box, Box]], beside: float, below: float
 ) -> Layers:
     """Place boxes in layers.
 
@@ -149,10 +146,7 @@ def _beside(
 
 
 def _apart(
-    row: Sequence[Box],
-    wanted: Sequence[float],
-    widths: Mapping[Box, float],
-    gap: float,
+    row: Sequence[Box], wanted: Sequence[float], widths: Mapping[Box, float], gap: float
 ) -> list[float]:
     """Middles in the order of a row, as near to those wanted as boxes that don't touch can be.
 

@@ -187,12 +187,7 @@ class QueuedService:
             return await self._wait_in_task(function, gathering, args, seconds, request_id)
 
     async def _wait_in_task(
-        self,
-        function: str,
-        gathering: CallQueue,
-        args: str,
-        seconds: float,
-        request_id: str | None,
+        self, function: str, gathering: CallQueue, args: str, seconds: float, request_id: str | None
     ) -> str:
         loop = asyncio.get_running_loop()
         ends = self._loops.get(loop)

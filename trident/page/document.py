@@ -82,19 +82,13 @@ def policy() -> str:
     return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
-def document(
-    plans: Sequence[Mapping[str, Any]],
-    explained: Sequence[str],
-    now: Shown,
-) -> str:
+def document(plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Shown) -> str:
     """The page."""
     return "\n".join(_document(plans, explained, now))
 
 
 def _document(
-    plans: Sequence[Mapping[str, Any]],
-    explained: Sequence[str],
-    now: Shown,
+    plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Shown
 ) -> Iterator[str]:
     notes = {
         of: Note(now.texts[id], id, failed=id in now.failed) for of, id in note_ids(plans).items()

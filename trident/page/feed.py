@@ -28,11 +28,7 @@ class Feed:
     """
 
     def __init__(
-        self,
-        look: Callable[[], Shown],
-        every: float = 1.0,
-        most: int = 100,
-        patience: float = 2.0,
+        self, look: Callable[[], Shown], every: float = 1.0, most: int = 100, patience: float = 2.0
     ) -> None:
         self._look = SharedCall(look, fresh=every)
         self._every = every

@@ -48,9 +48,7 @@ def state_html(state: Mapping[str, Any]) -> str:
 
 
 def run_html(
-    figures: Mapping[str, Any],
-    plans: Sequence[Mapping[str, Any]],
-    urls: Iterable[str] = (),
+    figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], urls: Iterable[str] = ()
 ) -> str:
     """A run: its topology with figures, and what it has done.
 

@@ -42,10 +42,7 @@ _TABLE: dict[tuple[Kind, StateType], tuple[Level, str]] = {
         "best effort",
         "a batch replayed with other tuples is not taken back",
     ),
-    ("opaque", StateType.NON_TRANSACTIONAL): (
-        "at least once",
-        "a replayed batch is counted again",
-    ),
+    ("opaque", StateType.NON_TRANSACTIONAL): ("at least once", "a replayed batch is counted again"),
     ("non-transactional", StateType.OPAQUE): (
         "at most once",
         "tuples of a failed batch may not come again",

@@ -25,12 +25,7 @@ from trident.operations.interfaces import (
 )
 from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.operations.kept_answers import KeptAnswers
-from trident.operations.kept_tuples import (
-    Comparator,
-    GreatestTuple,
-    LeastTuple,
-    natural_order,
-)
+from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple, natural_order
 from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
@@ -504,10 +499,7 @@ def _reduced(
     before, key = parent.fields, group or Fields()
     seen = before.select(inputs)
     moved = builder.add(
-        PartitionNode,
-        parent=parent,
-        how="global" if group is None else "partitionBy",
-        by=group,
+        PartitionNode, parent=parent, how="global" if group is None else "partitionBy", by=group
     )
     updater = (
         ReducerAggStateUpdater(reducer)
@@ -564,12 +556,7 @@ def persist_rows(
     )
 
 
-def state_query(
-    builder: Builder,
-    parent: Node,
-    state: StateNode,
-    given: Given,
-) -> StateQueryNode:
+def state_query(builder: Builder, parent: Node, state: StateNode, given: Given) -> StateQueryNode:
     """``stateQuery(state, [inputs,] function, outputs)``."""
     call = "stateQuery"
     inputs, operation, outputs = given
@@ -581,12 +568,7 @@ def state_query(
     seen = _selected(call, parent, inputs)
     check_queryable(call, function, parent, seen, state)
     return builder.add(
-        StateQueryNode,
-        parent=parent,
-        state=state,
-        inputs=seen,
-        function=function,
-        outputs=outputs,
+        StateQueryNode, parent=parent, state=state, inputs=seen, function=function, outputs=outputs
     )
 
 

@@ -66,10 +66,7 @@ def multi_reduce(
         merged = builder.add(MergeNode, merged=tuple(laid), outputs=None)
         group = Fields(*merged.fields.names[1 : 1 + len(keys[0])]) if grouped else None
         moved = builder.add(
-            PartitionNode,
-            parent=merged,
-            how="partitionBy" if grouped else "batchGlobal",
-            by=group,
+            PartitionNode, parent=merged, how="partitionBy" if grouped else "batchGlobal", by=group
         )
         kind = GroupedMultiReduced if grouped else MultiReduced
         made = builder.add(
@@ -84,11 +81,7 @@ def multi_reduce(
 
 
 def _laid(
-    builder: Builder,
-    stream: Reduced,
-    number: int,
-    keys: Sequence[Fields],
-    inputs: Sequence[Fields],
+    builder: Builder, stream: Reduced, number: int, keys: Sequence[Fields], inputs: Sequence[Fields]
 ) -> Node:
     """The stream with its tuples laid beside the places of the others'."""
     key, own = keys[number], inputs[number]

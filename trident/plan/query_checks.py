@@ -61,11 +61,7 @@ _EXPRESSIONS: Mapping[tuple[object, object], str] = {
 
 
 def check_queryable(
-    call: str,
-    function: QueryFunction[Any, Any],
-    stream: Node,
-    inputs: Fields,
-    state: StateNode,
+    call: str, function: QueryFunction[Any, Any], stream: Node, inputs: Fields, state: StateNode
 ) -> None:
     """Refuse a query that can't be answered.
 

@@ -117,10 +117,7 @@ class Handshake(asyncio.Protocol):
     """Makes a connection of a client that has come through the handshake in time."""
 
     def __init__(
-        self,
-        connections: Connections,
-        context: ssl.SSLContext,
-        protocol: Callable[[], Wired],
+        self, connections: Connections, context: ssl.SSLContext, protocol: Callable[[], Wired]
     ) -> None:
         self.until = float("inf")  # the handshake ends in time by itself
         self._connections = connections

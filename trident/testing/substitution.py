@@ -10,14 +10,7 @@ from operator import attrgetter
 from typing import Any, Literal, Self, TypeVar
 
 from trident.operations.interfaces import StateUpdater, TridentCollector
-from trident.plan.nodes import (
-    DRPCNode,
-    Kind,
-    Node,
-    SourceNode,
-    StateDeclaration,
-    StateUpdateNode,
-)
+from trident.plan.nodes import DRPCNode, Kind, Node, SourceNode, StateDeclaration, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
 from trident.states.errors import FailedException, StateError, StateUnavailableError

@@ -90,11 +90,7 @@ class TestedGroup:
     """
 
     def __init__(
-        self,
-        group: BatchGroup,
-        engine: Engine[Any],
-        declared: Mapping[str, Any],
-        clock: TestClock,
+        self, group: BatchGroup, engine: Engine[Any], declared: Mapping[str, Any], clock: TestClock
     ) -> None:
         self.id = group.id
         self.fed: Mapping[str, Fed] = {each.stream_id: each.source for each in group.sources}

@@ -24,12 +24,7 @@ from trident.transactional.groupings import (
     to_each,
     to_first,
 )
-from trident.transactional.running import (
-    BoltAggregator,
-    BoltUpdater,
-    CommitPhaseFactory,
-    Component,
-)
+from trident.transactional.running import BoltAggregator, BoltUpdater, CommitPhaseFactory, Component
 from trident.tuples.fields import Fields
 
 Bolt = IBatchBolt | IBasicBolt

@@ -26,13 +26,7 @@ from trident.states.keys import encode_key
 from trident.states.maps.stored_map import StoredMap
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
-from trident.windows.window_contents import (
-    Aggregates,
-    Contents,
-    PaneTuples,
-    WindowCollector,
-    named,
-)
+from trident.windows.window_contents import Aggregates, Contents, PaneTuples, WindowCollector, named
 
 AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
 
