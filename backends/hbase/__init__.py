@@ -14,7 +14,7 @@ from trident.backends.hbase.tables import check_family, families
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
-from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
@@ -153,22 +153,7 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
     return MapStateFactory.over(HBaseStore, StateType.OPAQUE, given)
 
 
-def transactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
-    """Return a factory of transactional map states: exact where replays are identical.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "port": port, **options}
-    return MapStateFactory.over(HBaseStore, StateType.TRANSACTIONAL, given)
-
-
-def nonTransactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
-    """Return a factory of plain map states: a replayed batch counts twice.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "port": port, **options}
-    return MapStateFactory.over(HBaseStore, StateType.NON_TRANSACTIONAL, given)
+transactional, nonTransactional = other_kinds(opaque)
 
 
 def from_url(url: StateURL) -> MapStateFactory:

@@ -12,7 +12,7 @@ from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
-from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
@@ -142,26 +142,7 @@ def opaque(
     return MapStateFactory.over(MemcachedStore, StateType.OPAQUE, given)
 
 
-def transactional(
-    nodes: Sequence[NodeLike] = _NODES, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of transactional map states: exact where replays are identical.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"nodes": nodes, "prefix": prefix, **options}
-    return MapStateFactory.over(MemcachedStore, StateType.TRANSACTIONAL, given)
-
-
-def nonTransactional(
-    nodes: Sequence[NodeLike] = _NODES, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of plain map states: a replayed batch counts twice.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"nodes": nodes, "prefix": prefix, **options}
-    return MapStateFactory.over(MemcachedStore, StateType.NON_TRANSACTIONAL, given)
+transactional, nonTransactional = other_kinds(opaque)
 
 
 def from_url(url: StateURL) -> MapStateFactory:

@@ -19,7 +19,7 @@ from trident.backends.postgres.tables import (
 from trident.backends.postgres.waiting import wait_committed
 from trident.backends.state_url import StateURL
 from trident.states.finding import Finding
-from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
@@ -211,26 +211,7 @@ def opaque(
     return MapStateFactory.over(PostgresStore, StateType.OPAQUE, given)
 
 
-def transactional(
-    host: str | None = None, database: str | None = None, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of transactional map states: exact where replays are identical.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "database": database, "prefix": prefix, **options}
-    return MapStateFactory.over(PostgresStore, StateType.TRANSACTIONAL, given)
-
-
-def nonTransactional(
-    host: str | None = None, database: str | None = None, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of plain map states: a replayed batch counts twice.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "database": database, "prefix": prefix, **options}
-    return MapStateFactory.over(PostgresStore, StateType.NON_TRANSACTIONAL, given)
+transactional, nonTransactional = other_kinds(opaque)
 
 
 def from_url(url: StateURL) -> MapStateFactory:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trident.backends.redis.store import PORT, RedisStore
 from trident.backends.redis.urls import from_url
-from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.values import StateType
 
 __all__ = ["RedisStore", "from_url", "nonTransactional", "opaque", "transactional"]
@@ -34,23 +34,4 @@ def opaque(
     return MapStateFactory.over(RedisStore, StateType.OPAQUE, given)
 
 
-def transactional(
-    host: str = "localhost", port: int = PORT, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of transactional map states: exact where replays are identical.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "port": port, "prefix": prefix, **options}
-    return MapStateFactory.over(RedisStore, StateType.TRANSACTIONAL, given)
-
-
-def nonTransactional(
-    host: str = "localhost", port: int = PORT, prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of plain map states: a replayed batch counts twice.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"host": host, "port": port, "prefix": prefix, **options}
-    return MapStateFactory.over(RedisStore, StateType.NON_TRANSACTIONAL, given)
+transactional, nonTransactional = other_kinds(opaque)

@@ -12,7 +12,7 @@ from trident.backends.sqlite.tables import CATALOG, SQLiteTable
 from trident.backends.state_url import StateURL
 from trident.states.errors import UsageError
 from trident.states.finding import Finding
-from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
@@ -151,26 +151,7 @@ def opaque(
     return MapStateFactory.over(SQLiteStore, StateType.OPAQUE, given)
 
 
-def transactional(
-    path: str | os.PathLike[str], prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of transactional map states: exact where replays are identical.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"path": path, "prefix": prefix, **options}
-    return MapStateFactory.over(SQLiteStore, StateType.TRANSACTIONAL, given)
-
-
-def nonTransactional(
-    path: str | os.PathLike[str], prefix: str | None = None, **options: Any
-) -> MapStateFactory:
-    """Return a factory of plain map states: a replayed batch counts twice.
-
-    The parameters are those of :func:`opaque`.
-    """
-    given = {"path": path, "prefix": prefix, **options}
-    return MapStateFactory.over(SQLiteStore, StateType.NON_TRANSACTIONAL, given)
+transactional, nonTransactional = other_kinds(opaque)
 
 
 def from_url(url: StateURL) -> MapStateFactory:

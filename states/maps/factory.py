@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, Self, cast, get_args
+from functools import wraps
+from typing import Any, Literal, ParamSpec, Self, cast, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
 from trident.states.kinds.opaque import OPAQUE
@@ -26,6 +27,7 @@ from trident.states.values import StateType
 
 WrittenBy = Literal["trident", "storm"]
 Hosted = Literal["driver", "executor"]
+P = ParamSpec("P")
 
 
 class _MadeMap(StoredMap):
@@ -295,6 +297,13 @@ class MapStateFactory(StateFactory):
     def _over(self, store: Store) -> Self:
         return self if store is self.store else replace(self, store=store)
 
+    def of_kind(self, kind: StateType) -> Self:
+        """Return the factory of the same states kept otherwise, by a store that may know how."""
+        store = cast("Any", self.store)
+        if any(each.name == "kind" for each in fields(store)):
+            store = replace(store, kind=kind)
+        return replace(self, kind=kind, store=store)
+
     def makeState(
         self,
         conf: Mapping[str, Any] | None = None,
@@ -344,3 +353,27 @@ def _given(options: Any, without: Sequence[str]) -> list[str]:
 
 def _default(option: Field[Any]) -> Any:
     return option.default if option.default_factory is MISSING else option.default_factory()
+
+
+def other_kinds(
+    opaque: Callable[P, MapStateFactory],
+) -> tuple[Callable[P, MapStateFactory], Callable[P, MapStateFactory]]:
+    """Return the functions for the other two kinds, of the one that makes opaque states."""
+
+    @wraps(opaque, assigned=("__module__", "__annotations__"), updated=())
+    def transactional(*arguments: P.args, **options: P.kwargs) -> MapStateFactory:
+        """Return a factory of transactional map states: exact where replays are identical.
+
+        The parameters are those of :func:`opaque`.
+        """
+        return opaque(*arguments, **options).of_kind(StateType.TRANSACTIONAL)
+
+    @wraps(opaque, assigned=("__module__", "__annotations__"), updated=())
+    def nonTransactional(*arguments: P.args, **options: P.kwargs) -> MapStateFactory:
+        """Return a factory of plain map states: a replayed batch counts twice.
+
+        The parameters are those of :func:`opaque`.
+        """
+        return opaque(*arguments, **options).of_kind(StateType.NON_TRANSACTIONAL)
+
+    return transactional, nonTransactional
