@@ -106,7 +106,6 @@ class HBaseStore(Store):
         return "hbase", place, f"{self.family}:{self.own_name}"
 
     def open(self) -> HBaseMap:
-        """Return the map; it connects when it is first used."""
         return HBaseMap(self._gateway, self.table, self.family, self.own_name)
 
     def examine(self) -> Iterator[Finding]:

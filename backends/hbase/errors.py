@@ -41,7 +41,6 @@ _REFUSALS = (
 
 
 def explained_connecting(gateway: str, port: int, patience: float, error: OSError) -> Exception:
-    """Return the error of a connection that could not be made."""
     if isinstance(error, ConnectionRefusedError):
         problem, advice = "the connection was refused", _START.format(port=port)
     elif isinstance(error, TimeoutError):

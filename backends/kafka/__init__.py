@@ -37,7 +37,6 @@ class KafkaSink(StateFactory):
 
     @property
     def label(self) -> str:
-        """What ``explain()`` calls the sink."""
         return "kafka.sink"
 
     @property

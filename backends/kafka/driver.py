@@ -60,7 +60,6 @@ class Admin:
         self._has_connected = False
 
     def client(self) -> Any:
-        """Return the client."""
         settings = {**self._settings, "logger": DriversLog()}
         if not self._has_connected:  # later the same may pass, as while a broker starts
             self._client = connect(admin_module(), driver(), settings)

@@ -70,7 +70,6 @@ class TopicReader:
         return found, following
 
     def close(self) -> None:
-        """Let go of the connection."""
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = self._placed = None

@@ -115,7 +115,6 @@ class MemcachedStore(Store):
             yield Finding("warning", what, "Leave ttl= out where totals have to be right.")
 
     def open(self) -> MemcachedMap:
-        """Return the map; nodes are connected to when the map is first used."""
         nodes = tuple(map(NodeAddress.parse, self.nodes))
         return MemcachedMap(nodes, self.own_name, self.ttl, self.timeout)
 

@@ -64,7 +64,6 @@ class NodeConnection:
         return is_quiet(self.socket.fileno())
 
     def close(self) -> None:
-        """Close it; may be called twice."""
         self._client.close()
 
 
@@ -183,7 +182,6 @@ def no_memcached(name: str, found: str) -> StateUnavailableError:
 
 
 def silent(name: str, seconds: float) -> StateUnavailableError:
-    """Return the error of a node that doesn't answer in time."""
     advice = f"Is it paused or overloaded? {_UNKNOWN} Raise timeout= if it is only slow."
     return StateUnavailableError(name, f"no answer within {seconds:g} s", advice)
 

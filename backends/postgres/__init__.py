@@ -168,7 +168,6 @@ class PostgresStore(Store):
         return replace(self, columns=(*typed, value))
 
     def open(self) -> PostgresMap:
-        """Return the map; it connects when it is first used."""
         values = _TYPES[self.values]
         if values == "json" and not isinstance(self.serializer, JSONSerializer):
             values = "bytea"
@@ -179,7 +178,6 @@ class PostgresStore(Store):
         return self.map_type(self._server, table)
 
     def examine(self) -> Iterator[Finding]:
-        """Yield whether the server answers, and whether what it acknowledges lasts."""
         return examined(self._server)
 
     @property

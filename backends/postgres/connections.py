@@ -61,7 +61,6 @@ class Database:
         return f"{told}/{given.get('dbname', '')}"
 
     def connect(self) -> Any:
-        """Return a new connection; the caller closes it."""
         kind = _patient(driver())  # a missing driver is told before a missing server
         with explained(self):
             connection = kind.connect(

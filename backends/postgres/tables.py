@@ -83,7 +83,6 @@ class PostgresTable:
 
     @property
     def place(self) -> str:
-        """The table's name."""
         return self.shared or self.name
 
     @property

@@ -91,7 +91,6 @@ class Session:
 
     @property
     def id(self) -> int | None:
-        """The id of the session that is open now."""
         found = self._client.client_id
         return None if found is None else found[0]
 

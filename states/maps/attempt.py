@@ -287,7 +287,6 @@ class PendingUpdates:
 
     @property
     def positions(self) -> Mapping[bytes, int]:
-        """The position of each key."""
         positions, keys = self._positions, self._keys
         if len(positions) < len(keys):
             fresh = range(len(positions), len(keys))
@@ -328,7 +327,6 @@ class PendingUpdates:
         ]
 
     def touched(self) -> list[bytes]:
-        """Return the keys that have new values."""
         return list(compress(self._keys, self._are_touched()))
 
     def removed(self) -> set[bytes]:

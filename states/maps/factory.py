@@ -242,12 +242,10 @@ class MapStateFactory(StateFactory):
 
     @property
     def label(self) -> str:
-        """The factory's class, and the store's."""
         return f"{super().label} over {type(self.store).__name__}"
 
     @property
     def shards(self) -> int | None:  # type: ignore[override]
-        """How many shards the store is divided into; None for none."""
         return self.store.shards
 
     @property

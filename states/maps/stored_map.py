@@ -109,7 +109,6 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]
-        """How values are kept."""
         return self.kept_as.type
 
     @property
@@ -317,7 +316,6 @@ class StoredMap(CommittedReads, SnapshottableMap):
         return self.backing.snapshot()
 
     def close(self) -> None:
-        """Close the store; may be called twice."""
         self._attempt = None
         self.backing.close()
 

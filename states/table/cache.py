@@ -139,7 +139,6 @@ class CachedMap(LayeredMap):
 
     @property
     def hits(self) -> int:
-        """How many keys were answered from here."""
         return self._cache.hits
 
     @property

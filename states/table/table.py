@@ -61,7 +61,6 @@ class Table(ABC):
         """
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        """Return the entries of `keys`."""
         return self.ask(keys)()
 
     @abstractmethod

@@ -162,7 +162,6 @@ class Checks(ABC):
 
 
 def key_of(backing: IBackingMap, *fields: Any) -> Any:
-    """Return a key in the form that the map exchanges."""
     return encode_key(fields) if backing.codec else fields
 
 

@@ -138,7 +138,6 @@ class CountedByHand(ByHand):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What it is called."""
         return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
 
     def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
@@ -163,7 +162,6 @@ class CountedByHand(ByHand):
         yield read
 
     def counters(self, place: EpisodePlace) -> Incremented | ReadAndPut:
-        """Return the numbers of an episode."""
         if self.redis is not None:
             return Incremented(*self.redis, place.name)
         return ReadAndPut(self.factory, place.name)

@@ -122,7 +122,6 @@ class FreshFactory(MapStateFactory):
 
     @classmethod
     def of(cls, factory: MapStateFactory, fresh: str) -> Self:
-        """Return the factory of the same states under new names."""
         same = {each.name: getattr(factory, each.name) for each in fields(MapStateFactory)}
         return cls(**same, fresh=fresh)
 
@@ -206,7 +205,6 @@ class Declared(Contender):
         self.source.before(place)
 
     def declared(self, place: EpisodePlace, life: Life) -> TridentTopology:
-        """Return the topology of a driver."""
         return self.kept.declared(place, self.source.made(place, life.number), life.number)
 
     def drive(self, place: EpisodePlace, life: Life) -> None:

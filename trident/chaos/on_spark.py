@@ -95,7 +95,6 @@ class ForeachBatchByHand(CountedByHand):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What it is called."""
         return f"foreachBatch and {'INCRBY' if self.redis else 'reads, adds and puts'}"
 
     def before(self, place: EpisodePlace) -> None:
@@ -296,7 +295,6 @@ class SparkClients(SparkPrograms):
 
 
 def session(server: str = "") -> Any:
-    """Return the session of a driver."""
     from trident.spark.session import local_session, session_at
 
     return session_at(server) if server else local_session(**_SETTINGS)

@@ -119,7 +119,6 @@ class Process:
         self.wait(10, or_stopped=True)
 
     def go_on(self) -> None:
-        """Continue it."""
         self.stopped = False
         self._send(signal.SIGCONT)
 

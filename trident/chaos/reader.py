@@ -66,7 +66,6 @@ class ReaderProcess:
         return Findings(**json.loads(told))
 
     def close(self) -> None:
-        """End it, wherever it is."""
         self._process.close()
 
 

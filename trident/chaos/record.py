@@ -28,7 +28,6 @@ class Record:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The words, in their order."""
         choose = random.Random(self.seed)
         return tuple(f"w{choose.randrange(self.different)}" for _ in range(self.length))
 

@@ -43,7 +43,6 @@ class Tested:
         return bool(self.tally.miscounted or self.tally.errors or torn)
 
     def lines(self) -> list[str]:
-        """Say it to a person."""
         tally = self.tally
         kills = tally.kills.total()
         found = [

@@ -75,7 +75,6 @@ class Episode:
     _given_up: int = field(default=0, init=False)
 
     def run(self) -> None:
-        """Have the record counted, and compare."""
         prepare = partial(self.contender.before, self.place)
         with closing(Process(prepare, self.place.folder / "before.log")) as preparing:
             preparing.wait(_PATIENCE)
@@ -145,7 +144,6 @@ class Episode:
             return self._done(driver, alone=False, may_fail=what in self._mortal)
 
     def next_life(self, fate: Fate) -> tuple[Life, Process]:
-        """Start the next driver."""
         self._lives += 1
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
@@ -211,7 +209,6 @@ class Episode:
         driver.process.stop()
 
     def _go_on(self, driver: Killed) -> None:
-        """Continue a driver."""
         driver.process.go_on()
 
     def _wrong(self, what: str) -> None:

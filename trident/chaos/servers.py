@@ -187,7 +187,6 @@ def pause(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
 
 
 def restart(server: Hurtable) -> str:
-    """Kill a server, and start it again."""
     server.kill()
     deadline = monotonic() + _PATIENCE
     while True:

@@ -34,11 +34,9 @@ class MapStore:
     troubles: Sequence[Trouble] = ()
 
     def record(self, seed: str, length: int) -> Record:
-        """Return what the source holds."""
         return Record(seed, length)
 
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
-        """Return what the store has to hold."""
         return truth_of(make, record)
 
     def kept(self, make: TopologyFunction) -> Maps:
@@ -82,7 +80,6 @@ def opened(text: str, folder: Path) -> Iterator[MapStore]:
 
 
 def url_at(place: str, options: Mapping[str, str]) -> str:
-    """Return the URL of a place with options."""
     told = "&".join(f"{name}={value}" for name, value in options.items())
     return f"{place}?{told}" if told else place
 

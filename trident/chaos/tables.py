@@ -159,7 +159,6 @@ class ChangedTables(WhatIsKept):
 
 
 def table_of(place: EpisodePlace, name: str) -> str:
-    """Return what a table of an episode is called."""
     return f"{place.name}-{name}".replace("-", "_")
 
 

@@ -52,7 +52,6 @@ class Truth:
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """All keys that any state ever has."""
         return tuple(dict.fromkeys(key for key, _ in self._holding))
 
     @property

@@ -29,7 +29,6 @@ _KINDS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument("--json", action="store_true", help="an object on a line for each")
 
 

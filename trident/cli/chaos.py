@@ -33,7 +33,6 @@ _URLS = ("state", "rows", "checkpoint")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "topology",
         nargs="?",

@@ -29,7 +29,6 @@ _SEND = "Or send an environment that has it: docs/deploy.md, with a packed envir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "looked_at",
         nargs="*",
@@ -143,7 +142,6 @@ def _problem(error: Exception) -> Finding:
 
 
 def _store(named: NamedState) -> Iterator[Finding]:
-    """What its store tells."""
     if isinstance(named.factory, Rows):
         yield from _look(named.factory.database.examine)
     elif isinstance(named.factory, MapStateFactory):
@@ -188,7 +186,6 @@ class Extra:
 
 
 def extras() -> list[Extra]:
-    """Return the extras, each with what is installed of it."""
     found: dict[str, dict[str, str | None]] = {}
     try:
         wanted = requires(PACKAGE) or []

@@ -11,7 +11,6 @@ from trident.states.printable import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "servers",
         metavar="host:port",
@@ -25,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Call it."""
     args = sys.stdin.read() if arguments.args == "-" else arguments.args
     token = os.environ.get("TRIDENT_TOKEN")
     servers = arguments.servers.split(",")

@@ -17,7 +17,6 @@ _FORMS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "topology",
         metavar="module:topology",
@@ -29,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it."""
     topology = named_topology(arguments.topology)
     found = getattr(topology, arguments.form or "explain")()
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)

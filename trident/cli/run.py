@@ -26,7 +26,6 @@ _LINE_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "topology",
         metavar="module:topology",

@@ -23,7 +23,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "topology",
         metavar="module:topology",

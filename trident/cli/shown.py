@@ -68,7 +68,6 @@ class Ticker:
             sys.stderr.flush()
 
     def end(self) -> None:
-        """Remove the line."""
         if self._shows and self._told != self._began:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -30,7 +30,6 @@ _PARTS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what each part takes."""
     choices = parser.add_subparsers(required=True, metavar="what", dest="what")
     parts = {
         name: choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
@@ -69,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the part that is asked for."""
     status: int = arguments.part(arguments)
     return status
 
@@ -143,7 +141,6 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    """Print it, a fact on a line."""
     named = named_state(arguments.state)
     with closing(named.open()) as state:
         facts = {**_kept(named, state), **_told_by_record(state), "entries": _count_entries(state)}

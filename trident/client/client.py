@@ -139,7 +139,6 @@ class Client:
 def _server(
     name: str, address: str, schemes: Collection[str], token: str | None, tls: Any
 ) -> Server:
-    """The server of an address."""
     text = address if "://" in address else f"http://{address}"
     try:
         parts = urlsplit(text)

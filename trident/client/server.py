@@ -87,7 +87,6 @@ class PerProcess(Generic[T]):
         self._made: dict[int, T] = {}
 
     def get(self) -> T:
-        """Return that of this process."""
         process = os.getpid()
         made = self._made.get(process)
         if made is None:

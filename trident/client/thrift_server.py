@@ -94,7 +94,6 @@ class ThriftServer(Server):
 
 
 def _receive(connection: socket.socket, size: int, within: Within) -> bytes:
-    """So many bytes."""
     parts = []
     while size:
         connection.settimeout(within.remaining())

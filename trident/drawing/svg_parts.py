@@ -83,7 +83,6 @@ class _Frame:
 
     @property
     def top(self) -> float:
-        """How high it is above the stages."""
         return _TITLE + (_NOTE if self.note else 0.0) + 4
 
     @property
@@ -152,7 +151,6 @@ def _part(
 
 
 def moved(points: Sequence[Point], by: Point) -> list[Point]:
-    """Points elsewhere."""
     return [(x + by[0], y + by[1]) for x, y in points]
 
 

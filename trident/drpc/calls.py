@@ -171,7 +171,6 @@ class WaitingCalls:
         return len(self._calls)
 
     def add(self, call: Call) -> None:
-        """Add a call."""
         if self.closed:
             raise DRPCClosedError(self._function)
         size = sys.getsizeof(call.args)
@@ -192,7 +191,6 @@ class WaitingCalls:
         return taken
 
     def take_all(self) -> list[Call]:
-        """Take all calls out."""
         return self.take(len(self._calls))
 
 

@@ -202,7 +202,6 @@ class Gathering(CallQueue):
                 call.end(answer)
 
     def _answers(self, requests: Sequence[str]) -> Sequence[Answer]:
-        """The answers to the calls of a tick."""
         try:
             return self._query.answer_together(requests)
         except BaseException as error:  # such as SystemExit; nobody but the caller could be told

@@ -63,7 +63,6 @@ class Query:
         self._numbers = count(1)
 
     def prepare(self) -> None:
-        """Prepare the operations, once."""
         self._program.prepare()
 
     def answer(self, args: str) -> str:

@@ -244,7 +244,6 @@ class QueuedService:
         self._gatherings = {**self._gatherings, function: made}  # others may be going over it
 
     def _figures_of(self, function: str) -> QueryFigures:
-        """The figures of a function that there is."""
         return self._figures.get(function) or self._figures.setdefault(
             function, QueryFigures(function, self._listeners)
         )

@@ -47,7 +47,6 @@ class GroupFigures:
         self._txid = txid
 
     def add(self, progress: BatchProgress) -> None:
-        """Count a finished batch."""
         self._noted.append(progress)
         if len(self._noted) >= _AT_ONCE:
             with self._lock:
@@ -59,7 +58,6 @@ class GroupFigures:
             self._sums["tuples"] += tuples
 
     def failed(self, attempt: AttemptFailed) -> None:
-        """Count a failed attempt."""
         with self._lock:
             self._failures[attempt.reason] += 1
             self._keep(attempt, attempt.txid, attempt.attempt, attempt.frame)
@@ -100,7 +98,6 @@ class GroupFigures:
     # All below is called with the lock.
 
     def _sum_up(self) -> None:
-        """Add what was noted to the sums."""
         noted = [self._noted.popleft() for _ in range(len(self._noted))]
         if not noted:
             return

@@ -138,7 +138,6 @@ class GroupMonitor(Monitor):
 
 
 def _line(done: BatchProgress) -> str:
-    """One line of the log for a batch."""
     if not done.attempts:
         return f"batch {done.txid} of {done.group} was committed before"
     took = " ".join(f"{step} {1000 * took:.2f}" for step, took in done.seconds.items())

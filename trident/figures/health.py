@@ -51,7 +51,6 @@ class Health:
         return {"status": "failing" if failing else "ok", "groups": groups, "states": states}
 
     def close(self) -> None:
-        """Close the states that were opened to be asked."""
         for probe in self._probes:
             probe.close()
 

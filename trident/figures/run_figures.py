@@ -31,7 +31,6 @@ class Group(Protocol):
 
 
 def group_figures(group: Group) -> dict[str, Any]:
-    """Return the figures of one group."""
     recent = group.recentProgress  # Spark is asked for it, and tells more: so it comes first
     lag = group.lag()
     return {

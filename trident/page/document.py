@@ -83,7 +83,6 @@ def policy() -> str:
 
 
 def document(plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Shown) -> str:
-    """The page."""
     return "\n".join(_document(plans, explained, now))
 
 

@@ -40,12 +40,10 @@ class Feed:
 
     @property
     def watching(self) -> int:
-        """How many watch."""
         return self._watching
 
     @property
     def full(self) -> bool:
-        """Whether nobody more may watch."""
         return self._watching >= self._most
 
     def close(self) -> None:

@@ -220,7 +220,6 @@ def _query(told: Mapping[str, Any]) -> Row:
 
 
 def whole(number: int | None) -> str:
-    """A whole number."""
     return NONE if number is None else f"{number:,}"
 
 

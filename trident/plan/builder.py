@@ -138,7 +138,6 @@ class Builder:
         return function
 
     def plan(self) -> Plan:
-        """The nodes so far, as a plan."""
         return Plan(tuple(self.nodes))
 
     def _check_name(self, call: str, name: str) -> None:

@@ -29,7 +29,6 @@ class Connected:
         self.keeps_answers = False
 
     def add(self, node: Node) -> None:
-        """Add a step."""
         self.nodes.append(node)
         match node:
             case SourceNode():

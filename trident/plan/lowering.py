@@ -189,7 +189,6 @@ def _is_frame(given: object) -> bool:
 
 
 def _fields_of(frame: Any) -> Fields:
-    """The columns of a DataFrame."""
     columns = frame.schema.fields
     return Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
 
@@ -397,7 +396,6 @@ _EXTREMES: dict[type[LeastTuple], str] = {LeastTuple: "min", GreatestTuple: "max
 
 
 def _order(call: str, comparator: object) -> tuple[Comparator, str]:
-    """A comparator, and its name."""
     if isinstance(comparator, type) or not callable(comparator):
         advice = "It is called with two of them, and returns a number below, equal to or above 0."
         what = f"{call}: expected a comparator, found"

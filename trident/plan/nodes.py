@@ -159,12 +159,10 @@ class Node(ABC):
 
     @property
     def updates(self) -> StateDeclaration | None:
-        """The state that it updates."""
         return None
 
     @property
     def asks(self) -> StateNode | None:
-        """What declares the state that it looks up."""
         return None
 
     @property

@@ -71,7 +71,6 @@ class BatchGroup:
 
     @property
     def updates(self) -> tuple[StateUpdateNode, ...]:
-        """Its state updates, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
 
     @property
@@ -208,7 +207,6 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Groups and queries: each is compiled by itself."""
         return (*self.groups, *self.drpc.values())
 
     @cached_property
@@ -218,12 +216,10 @@ class Plan:
 
     @cached_property
     def updates(self) -> tuple[StateUpdateNode, ...]:
-        """Every update of a state, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
 
     @cached_property
     def look_ups(self) -> tuple[StateQueryNode, ...]:
-        """Every query of a state, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateQueryNode))
 
     def update_of(self, state: StateDeclaration) -> StateUpdateNode | None:

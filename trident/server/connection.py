@@ -150,7 +150,6 @@ class Handshake(asyncio.Protocol):
     def look(self) -> None: ...
 
     def abort(self) -> None:
-        """End at once."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -60,7 +60,6 @@ class FailureLog:
             loop.call_later(_SECONDS - (now - logged), self._tell_rest, level, key)
 
     def forget(self) -> None:
-        """Begin anew."""
         with self._lock:
             self._known.clear()
 

@@ -105,7 +105,6 @@ class Functions:
         return self.limits.timeout if asked is None else min(asked, self.limits.timeout)
 
     def close(self) -> None:
-        """Take no more calls."""
         self._closed = True
 
 

@@ -153,12 +153,10 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
     # What follows is called by all connections of the server.
 
     def look(self) -> None:
-        """Whether the client has taken all answers."""
         self._all.not_taken(self, self.untaken())
         self._go_on()
 
     def out_of_time(self) -> None:
-        """The client has let its time go by."""
         if self._state in ("untaken", "ended") or self.transport.is_closing():
             self.abort()
         elif self._begun:
@@ -169,7 +167,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             self._close()
 
     def close_when_idle(self) -> None:
-        """The server ends: answer what is here."""
         self._ends = True
         self._drop_incomplete()
         streams = self._running is not None and self._running.response_started
@@ -179,7 +176,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             last.keep_alive = False
 
     def abort(self) -> None:
-        """End at once."""
         self.transport.abort()
 
     # What follows is called by the parser.

@@ -108,14 +108,12 @@ class Invocations:
             request.answer.set_result(result)
 
     def fail(self, id: str, message: str = "Request failed") -> None:
-        """A request has failed."""
         request = self._requests.get(id)
         if request is not None and not request.answer.done():
             error = DRPCExecutionError(request.function, request.args, message)
             request.answer.set_exception(error)
 
     def close(self) -> None:
-        """Refuse those who wait."""
         for request in self._requests.values():
             if not request.answer.done():
                 request.answer.set_exception(DRPCClosedError(request.function))

@@ -122,7 +122,6 @@ class ThriftConnection(Wired):
     # What follows is called by all connections of the server.
 
     def out_of_time(self) -> None:
-        """The client has let its time go by."""
         if not self._can_write or self.transport.is_closing():
             self.abort()
             return
@@ -130,17 +129,14 @@ class ThriftConnection(Wired):
         self.transport.close()
 
     def close_when_idle(self) -> None:
-        """The server ends: answer what is here."""
         self._ends = True
         if self._task is None and not self._requests:
             self.transport.close()
 
     def abort(self) -> None:
-        """End at once."""
         self.transport.abort()
 
     def look(self) -> None:
-        """Count what the client has not taken."""
         self.connections.not_taken(self, self.untaken())
 
     def _take(self, data: bytes) -> None:

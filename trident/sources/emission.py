@@ -103,7 +103,6 @@ class Emitting:
             yield self._one(emission, name, assignment)
 
     def close(self) -> None:
-        """Release the emitter."""
         self._emitter.close()
 
     def _one(

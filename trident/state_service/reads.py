@@ -77,7 +77,6 @@ class StateReads:
         """The states are closed by whoever has made this."""
 
     def answer(self, args: str) -> str:
-        """Answer one request."""
         [answer] = self.answer_together([args])
         if isinstance(answer, Exception):
             raise answer

@@ -40,12 +40,10 @@ class StateRequest(NamedTuple):
     text: str = ""
 
     def encode(self) -> str:
-        """The request as one text."""
         return orjson.dumps(list(self)).decode()
 
     @staticmethod
     def decode(text: str) -> StateRequest:
-        """The request that a text is."""
         return StateRequest(*orjson.loads(text))
 
 

@@ -56,7 +56,6 @@ class StateService(QueuedService):
         return self.execute(self._queue(asked), asked.encode(), timeout)
 
     async def ask_async(self, asked: StateRequest, timeout: float | None = None) -> str:
-        """Answer one request without blocking the event loop."""
         return await self.execute_async(self._queue(asked), asked.encode(), timeout)
 
     def close(self, drain: float = TIMEOUT) -> None:

@@ -167,7 +167,6 @@ class TroubledMap(WrappedMap):
 
     @property
     def codec(self) -> Codec | None:  # type: ignore[override]
-        """What is exchanged."""
         return self._codec
 
     multiGet = _of("_arrived", "multiGet")
@@ -221,10 +220,8 @@ class TroubledStore(Store):
     snapshot_key = _of_inner("snapshot_key")
 
     def named(self, prefix: str) -> Self:
-        """Return the store with `prefix`, where it was given none."""
         return replace(self, inner=self.inner.named(prefix))
 
     def open(self) -> IBackingMap:
-        """Return the map."""
         inner = self.inner.open()
         return TroubledMap(inner, self.trouble, self.codec or inner.codec)

@@ -128,7 +128,6 @@ class TestedGroup:
         return newest.committed if newest else 0
 
     def close(self) -> None:
-        """Release what the driver holds."""
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
@@ -204,7 +203,6 @@ class _Driver:
             self._closing = undo.pop_all()
 
     def has_batch(self) -> bool:
-        """Whether any spout has a batch now."""
         return any(source.is_ready(self.runner.next_txid) for source in self._sources)
 
     def may_have_more(self) -> bool:

@@ -48,7 +48,6 @@ class Component:
     consumers: Mapping[str, int]
 
     def begin(self, id: object, task: int, out: TridentCollector) -> RunningBolt:
-        """Begin a batch, or a request, in a task."""
         return RunningBolt(self, id, task, out)
 
 
@@ -69,7 +68,6 @@ class RunningBolt:
             self._basic = BasicOutputCollector(self._out, id)
 
     def execute(self, carried: Sequence[Any], out: TridentCollector) -> None:
-        """Take in one tuple."""
         self._out.into = out
         given = self._reader.read(self._id, carried)
         if isinstance(self._bolt, IBatchBolt):
@@ -78,7 +76,6 @@ class RunningBolt:
             self._bolt.execute(given, self._basic)
 
     def finish(self, out: TridentCollector) -> None:
-        """End the batch."""
         self._out.into = out
         if isinstance(self._bolt, IBatchBolt):
             self._bolt.finishBatch()

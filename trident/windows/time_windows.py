@@ -41,7 +41,6 @@ class Clock(NamedTuple):
 
     @staticmethod
     def read(state: ReadOnlyMapState) -> Clock:
-        """The clock as a state has it."""
         [stored] = state.multiGet([_CLOCK])
         if stored is None:
             return Clock()
@@ -50,7 +49,6 @@ class Clock(NamedTuple):
         return Clock(*kept, Partitions.read(stored), stored.get("forgotten"))
 
     def write(self, state: StoredMap) -> None:
-        """Keep the clock in a state."""
         agenda = [[page, count] for page, count in sorted(self.agenda.items())]
         kept = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
         told = {"shape": self.shape, "forgotten": self.forgotten, **self.partitions.kept()}
@@ -74,7 +72,6 @@ class Agenda:
         self._grouped = grouped
 
     def add(self, pages: Mapping[int, Sequence[Row]]) -> None:
-        """Put keys on pages."""
         if self._grouped:
             lists = [
                 (("keys", page), self.counts.get(page, 0), [list(key) for key in keys])
@@ -92,7 +89,6 @@ class Agenda:
         return [tuple(key) for chunk in chunks for key in chunk]
 
     def remove(self, pages: Iterable[int]) -> None:
-        """Remove pages."""
         gone: list[Row] = []
         for page in pages:
             count = self.counts.pop(page)

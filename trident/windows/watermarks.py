@@ -44,7 +44,6 @@ class Partitions(NamedTuple):
         return Partitions(stored.get("latest"), reached, stored.get("since"))
 
     def kept(self) -> Mapping[str, Any]:
-        """What the state keeps."""
         if self == _NONE:
             return {}
         return {

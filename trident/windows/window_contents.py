@@ -299,7 +299,6 @@ def append(state: StoredMap, lists: Iterable[tuple[Row, int, Sequence[Any]]]) ->
 
 
 def chunk_keys(name: Row, length: int) -> list[Row]:
-    """The keys of the chunks of a list."""
     return [(*name, place) for place in range(-(-length // CHUNK))]
 
 

@@ -78,7 +78,6 @@ def written_message(name: str, kind: int, seqid: int, fields: Fields) -> bytes:
 
 
 def framed(data: bytes) -> bytes:
-    """The bytes as a frame."""
     return len(data).to_bytes(4, "big") + data
 
 
@@ -105,7 +104,6 @@ class _Reading(TBinaryProtocol):  # type: ignore[misc]  # the library has no typ
         self._left = MOST_VALUES
 
     def fields(self, depth: int) -> dict[int, Any]:
-        """The fields of a struct."""
         if depth == 0:
             raise ThriftError("it nests too deep")
         found: dict[int, Any] = {}

@@ -120,7 +120,6 @@ class _StateRoutes:
         return state, self._admitted(state, token_of(request))
 
     def _states(self) -> Mapping[str, ServedState]:
-        """All states, by name."""
         return {
             name: state
             for service in reversed(self._services)

@@ -113,7 +113,6 @@ class KafkaReader:
         return found
 
     def close(self) -> None:
-        """Close the consumer."""
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = None

@@ -62,7 +62,6 @@ _TYPES = {"topic": "string", "partition": "long", "offset": "long", "timestamp":
 
 
 def decoder_of(kind: str | Decoder) -> Decoder:
-    """What decodes a key or value."""
     return DECODERS[kind][0] if isinstance(kind, str) else kind
 
 
