@@ -107,8 +107,8 @@ class Deadly(Function):
 def run(folder: Path, engine: str, session: Any = None, split: Any = None) -> None:
     """Run what is left; the mixed engine runs every other batch on Spark."""
     spout = Words("transactional" if folder.name.startswith("transactional") else "opaque")
-    turns = cycle([True, False])
-    chosen = "trident.spark.mixed_engine.Expected.local_is_faster"
+    turns = cycle(["local", "spark"])
+    chosen = "trident.spark.mixed_engine.Costs.choose"
     with (
         patch(chosen, lambda *_: next(turns)) if engine == "mixed" else nullcontext(),
         topology(folder, spout, split).start(

@@ -79,8 +79,8 @@ def engine(
     if request.param == "local":
         return Engine(tmp_path)
     if request.param == "mixed":
-        draws = cycle([True, False])
-        chosen = "trident.spark.mixed_engine.Expected.local_is_faster"
+        draws = cycle(["local", "spark"])
+        chosen = "trident.spark.mixed_engine.Costs.choose"
         monkeypatch.setattr(chosen, lambda self, tuples: next(draws))
     choice = "spark" if request.param == "spark" else "auto"
     return Engine(tmp_path, request.getfixturevalue("spark"), choice)

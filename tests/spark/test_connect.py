@@ -40,6 +40,8 @@ from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
 from trident.spark import versions
 from trident.spark.errors import EngineLostError, SparkSessionError
+from trident.spark.group_engine import SMALL
+from trident.spark.mixed_engine import Costs
 from trident.spouts.feeder import FeedError
 from trident.states import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.errors import StateUnavailableError
@@ -151,7 +153,10 @@ def test_partitions_that_do_not_pickle_are_an_error_of_the_spout(
 def test_small_batches_run_here_and_large_ones_on_the_server(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident.spark.mixed_engine._LOCAL_TUPLE", 2e-5)
+    def choose(costs: Costs, tuples: int) -> str:
+        return "spark" if tuples > SMALL else "local"
+
+    monkeypatch.setattr(Costs, "choose", choose)
     counting, engines = Counting(tmp_path), []
     with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
         for batch in ([("a b",)], [("a",)] * 11_000, [("b",)]):

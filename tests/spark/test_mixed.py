@@ -1,9 +1,10 @@
-"""With a session, small batches run in the driver's process and large ones on Spark."""
+"""With a session, each batch runs in the driver's process or on Spark, by what its size took."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -22,18 +23,16 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.errors import PlanError
-from trident.spark.mixed_engine import Expected
+from trident.spark.mixed_engine import Costs
 from trident.states.state import State, StateFactory
 
 pytestmark = pytest.mark.spark
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch, *locally: bool) -> None:
-    """Have these batches run locally or not, one after the other, and then any."""
-    draws = list(locally)
-    monkeypatch.setattr(
-        Expected, "local_is_faster", lambda self, tuples: draws.pop(0) if draws else True
-    )
+def drawn(monkeypatch: pytest.MonkeyPatch, *engines: str) -> None:
+    """Have these engines run batches, one after the other, and then this process."""
+    draws = list(engines)
+    monkeypatch.setattr(Costs, "choose", lambda self, tuples: draws.pop(0) if draws else "local")
 
 
 class Counting:
@@ -59,19 +58,26 @@ COUNTS = {("a",): 5, ("b",): 2, ("c",): 3, ("\u00fc",): 2}
 KNOWN = {("a",): 2 + 3 + 4, ("b",): 1, ("c",): 1 + 1}
 
 
-def test_a_small_batch_runs_in_the_driver_and_a_large_one_on_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def slow(line: str) -> list[str]:
+    """Take a while, of which no core knows."""
+    sleep(0.002)
+    return [line]
+
+
+def test_a_slow_function_runs_on_spark_once_it_is_known_and_small_batches_here(
+    spark: Any, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("trident.spark.mixed_engine._LOCAL_TUPLE", 2e-5)
-    counting = Counting(tmp_path)
-    with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
-        engines = []
-        for batch in ([["a b"]], [["a"]] * 25_000, [["b"]]):
-            feed(run, counting.spout, batch)
+    spout, topology = FeederBatchSpout("line string"), TridentTopology()
+    counts, engines = MemoryMapState.Factory(), []
+    lines = topology.newStream("lines", spout).each("line", slow, "word string")
+    lines.groupBy("word").persistentAggregate(counts, Count(), "count", name="counts")
+    with Engine(spark, tmp_path).start(topology, engine="auto") as run:
+        for size in (1, 300, 300, 300, 1):
+            feed(run, spout, [["a"]] * size)
             assert run.lastProgress is not None
             engines.append(run.lastProgress.engine)
-    assert engines == ["local", "spark", "local"]
-    assert contents(counting.counts) == {("a",): 25_001, ("b",): 2}
+        assert contents(counts) == {("a",): 902}
+    assert engines == ["local", "local", "local", "spark", "local"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +86,7 @@ def test_the_states_are_the_same_whatever_engine_runs_which_batch(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, cache_size: int
 ) -> None:
     draw = random.Random(seed)
-    drawn(monkeypatch, *(draw.random() < 0.5 for _ in LINES))
+    drawn(monkeypatch, *(draw.choice(["local", "spark"]) for _ in LINES))
     counting = Counting(tmp_path, cache_size)
     with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
         feed(run, counting.spout, *([[line]] for line in LINES))

@@ -25,7 +25,7 @@ from tests.spark.shared_rows import SharedFile
 from trident import GeneratorSpout, Rows, TridentTopology
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import watching
-from trident.spark.mixed_engine import Expected
+from trident.spark.mixed_engine import Costs
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError
 from trident.states.values import Token
@@ -220,8 +220,8 @@ def test_a_batch_without_rows_changes_nothing(numbers: Numbers) -> None:
 def test_batches_of_either_engine_are_in_one_table_once(
     numbers: Numbers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = cycle([True, False])
-    monkeypatch.setattr(Expected, "local_is_faster", lambda self, tuples: next(turns))
+    turns = cycle(["local", "spark"])
+    monkeypatch.setattr(Costs, "choose", lambda self, tuples: next(turns))
     topology = TridentTopology()
     spout = GeneratorSpout("value long", lambda n: (n,), batch=SIZE, total=4 * SIZE)
     stream = topology.newStream("numbers", spout)

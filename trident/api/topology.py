@@ -571,10 +571,10 @@ class TridentTopology(Published):
             name was something else, as the error that refused the start said. What it has become
             is kept in the log, and has to stay so.
         engine : str
-            With a session, ``"auto"`` runs each batch of spouts on the engine that is expected to
-            be faster, by its size and by what batches took so far: small ones in this process,
-            large ones on Spark. ``"spark"`` runs all of them there. `explain()` says which groups
-            always do; `BatchProgress.engine` which engine it was.
+            With a session, ``"auto"`` runs each batch of spouts where batches of its size took
+            less so far: in this process or on Spark. Of the first ten some try both; later tries
+            take 3 % of the time at most. ``"spark"`` runs all of them there. `explain()` says which
+            groups always do; `BatchProgress.engine` which engine it was.
         max_pending : int
             How many batches may be emitted and not committed, as Storm's
             ``topology.max.spout.pending``. With more than 1 the next batches are emitted and

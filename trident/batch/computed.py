@@ -40,6 +40,11 @@ class Computed:
     updates: tuple[DeferredUpdate, ...]
     outcome: Outcome
 
+    @property
+    def engine(self) -> str:
+        """The engine that has computed it, and writes it."""
+        return self.outcome.engine
+
     @cached_property
     def nbytes(self) -> int:
         """Roughly how many bytes it takes in memory."""

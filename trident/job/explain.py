@@ -91,7 +91,7 @@ def _engine(group: BatchGroup, shown: ShownJob) -> Iterator[str]:
     elif isinstance(shown.target, Local):
         yield "  batches run in the driver's process"
     else:
-        yield "  with a session, small batches run in the driver's process, large ones on Spark"
+        yield "  with a session, batches run in the driver's process or on Spark, by size"
         yield f"  in the driver's process {_here(group)}; these are the stages on Spark"
 
 

@@ -97,14 +97,16 @@ class SparkGroupEngine:
 
     def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch of spouts but its updates; see `GroupEngine.compute`."""
+        started = perf_counter()
         inputs: dict[str, InputFrame] = {
             source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
             for source in self._group.large.sources
         }
         tuples = sum(each.length for each in emitted.values())
         released = partial(self._release_all, [(each, record.token.txid) for each in emitted])
+        making, small = perf_counter() - started, tuples <= SMALL
         return self.compute_frames(
-            record, inputs, small=tuples <= SMALL, tuples=tuples, released=released
+            record, inputs, small=small, tuples=tuples, making=making, released=released
         )
 
     def compute_frames(
@@ -114,6 +116,7 @@ class SparkGroupEngine:
         *,
         small: bool,
         tuples: int = 0,
+        making: float = 0.0,
         released: Callable[[], None] = lambda: None,
     ) -> Computed | Postponed:
         """Run all steps of an attempt whose tuples are DataFrames, but its updates.
@@ -122,10 +125,11 @@ class SparkGroupEngine:
         reads what the batch updates, the jobs wait until the batch has begun.
 
         The inputs are at the sources, or at later steps that Spark's clock ends with. `small` is
-        whether one partition will do; `released` is called when the jobs are over.
+        whether one partition will do; `making` is how many seconds it took to make the inputs;
+        `released` is called when the jobs are over.
         """
         if self._begins_first:
-            run = partial(self._run, inputs, small, tuples, released)
+            run = partial(self._run, inputs, small, tuples, making, released)
             return Postponed("spark", tuples, run)
         noted = Noted()
         before, started = self._asked.counts(), perf_counter()
@@ -135,7 +139,7 @@ class SparkGroupEngine:
         finally:
             released()
         counts = self._asked.since(before)
-        seconds = {"spark": perf_counter() - started}
+        seconds = {"spark": making + perf_counter() - started}
         outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.take())
         return Computed(tuple(noted.updates), ran + outcome)
 
@@ -144,6 +148,7 @@ class SparkGroupEngine:
         inputs: Mapping[str, InputFrame],
         small: bool,
         tuples: int,
+        making: float,
         released: Callable[[], None],
         record: ControlRecord,
     ) -> Outcome:
@@ -160,7 +165,7 @@ class SparkGroupEngine:
         finally:
             released()
         counts = self._counters.since(before)
-        seconds = {"spark": perf_counter() - started}
+        seconds = {"spark": making + perf_counter() - started}
         return in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.take())
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:

@@ -1,10 +1,11 @@
-"""Small batches in the driver's process, large ones on Spark."""
+"""Each batch on the engine that takes less for its size, by what batches took."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack
-from time import perf_counter
+from math import inf
 
 from trident.batch.computed import Computed, Postponed
 from trident.batch.outcome import Outcome
@@ -14,82 +15,106 @@ from trident.sources.source import Tuples
 from trident.spark.group_engine import SparkGroupEngine
 from trident.states.control import ControlRecord
 
-_TELLING = 0.02
-"""Seconds from which on what a batch took in this process is due to its tuples."""
-_WEIGHT = 0.3
-"""Of the latest batch in what is expected."""
-_FADING = 0.98
-"""What is left of a cost on Spark with each batch that could have told it, and ran here."""
-_JOB = 0.15
-_SPARK_TUPLE = 0.4e-6
-_LOCAL_TUPLE = 0.5e-6
-"""Seconds with word counts, on two cores: what is expected at first."""
+_TRIED = 0.03
+"""The share of the time that tries of the slower engine may cost."""
+_KEPT = 3
+"""Batches of a size that are remembered: the least counts, so two that waited change nothing."""
+_BELIEVED = 2
+"""Batches that are needed before a size is no longer guessed."""
+_FIXED = {"local": 0.02, "spark": 0.15}
+"""Seconds of a batch that its tuples have no part in, at most."""
 
 
-class Expected:
-    """What a batch is expected to take on either engine, from what batches took.
+class Costs:
+    """What batches of a size took on each engine, and which one the next of them runs on.
 
-    Spark takes a time for the jobs of a batch, however small it is, and one for each tuple; this
-    process takes one for each tuple. Neither engine is given up for one slow batch: what is known
-    of the one that is not used is bounded by what the other takes, or fades. `cores` is how many
-    tasks Spark runs at the same time.
+    A size is a range: the most tuples are four times the least. What an engine takes for a size
+    that it has hardly run is guessed, and rather too low, so it is tried. This process is tried
+    first, as it needs no processes to start. Which has proved slower is tried again when the faster
+    one has earned that: `_TRIED` of the time, and less the slower the other is; or at once where
+    the load has become so much lighter that what was known is of another one.
 
     Examples
     --------
-    >>> expected = Expected(cores=2)
-    >>> expected.local_is_faster(100), expected.local_is_faster(10_000_000)
-    (True, False)
-    >>> for _ in range(2):
-    ...     expected.took_locally(10_000, 2.0)  # 200 us a tuple
-    >>> expected.local_is_faster(10_000)
-    False
+    >>> costs = Costs(cores=4)
+    >>> for _ in range(3):
+    ...     costs.took("local", 10_000, 2.0)  # 200 us a tuple
+    >>> costs.choose(10_000), costs.choose(100)
+    ('spark', 'local')
+    >>> for _ in range(3):
+    ...     costs.took("spark", 10_000, 3.0)
+    >>> costs.choose(10_000)
+    'local'
     """
 
     def __init__(self, cores: int) -> None:
         self._cores = cores
-        self._job = _JOB
-        self._spark_tuple = _SPARK_TUPLE
-        self._local_tuple = _LOCAL_TUPLE
-        self._batches_here = 0
-        self._warm_on_spark = False
+        self._cold = {"local", "spark"}
+        self._took: dict[str, dict[int, _Batches]] = {"local": {}, "spark": {}}
+        self._earned: dict[int, float] = defaultdict(float)
+        self._peak: dict[int, float] = defaultdict(float)
 
-    def local_is_faster(self, tuples: int) -> bool:
-        """Return whether a batch of so many tuples is expected to be faster in this process."""
-        return tuples * self._local_tuple <= self._job + tuples * self._spark_tuple
+    def choose(self, tuples: int) -> str:
+        """Return which engine is to run a batch of so many tuples."""
+        size = _size(tuples)
+        local, spark = self._expected("local", tuples), self._expected("spark", tuples)
+        least, most = sorted((local, spark))
+        faster, slower = ("local", "spark") if local <= spark else ("spark", "local")
+        if least < self._peak[size] / 3:
+            self._took[slower].pop(size, None)
+            self._peak[size] = 0.0
+            return self.choose(tuples)
+        self._peak[size] = max(self._peak[size], least)
+        self._earned[size] += _TRIED * least * least / most
+        if self._earned[size] <= most - least:
+            return faster
+        self._earned[size], self._peak[size] = 0.0, least
+        return slower
 
-    def took_locally(self, tuples: int, seconds: float) -> None:
-        """Learn from a batch that ran in this process."""
-        if tuples and seconds >= _TELLING:
-            self._batches_here += 1
-            # The first one has imported and opened, and most of its keys were new.
-            if self._batches_here == 2:
-                self._local_tuple = seconds / tuples
-            elif self._batches_here > 2:
-                self._local_tuple = _weighted(self._local_tuple, seconds / tuples)
-        if seconds > self._job:
-            self._spark_tuple *= _FADING
-
-    def took_on_spark(self, tuples: int, seconds: float) -> None:
-        """Learn from a batch that ran on Spark."""
-        if not self._warm_on_spark:  # the first batch has started processes and compiled
-            self._warm_on_spark = True
+    def took(self, engine: str, tuples: int, seconds: float) -> None:
+        """Learn from a batch that was computed and written."""
+        if engine in self._cold:  # the first one imports, compiles, and starts what it needs
+            self._cold.remove(engine)
             return
-        self._job = min(self._job, seconds)
-        if tuples:
-            each = (seconds - self._job) / tuples
-            # A tuple can't take longer here than all cores took for it there: had it seemed so,
-            # that was a batch that began with loading something, or waited.
-            self._local_tuple = min(self._local_tuple, max(_LOCAL_TUPLE, each * self._cores))
-            # Cores work side by side: a tuple can't take longer there than here.
-            self._spark_tuple = min(_weighted(self._spark_tuple, each), self._local_tuple)
+        took, size, fixed = self._took[engine], _size(tuples), min(_FIXED[engine], seconds)
+        batch = fixed, (seconds - fixed) / max(tuples, 1)
+        took[size] = (*took.get(size, ()), batch)[-_KEPT:]
+
+    def _expected(self, engine: str, tuples: int) -> float:
+        """How many seconds a batch of so many tuples is expected to take on an engine."""
+        known = self._took[engine].get(_size(tuples), ())
+        if len(known) >= _BELIEVED:
+            return _least(known, tuples)
+        return min(self._guess(engine, tuples), _least(known, tuples))
+
+    def _guess(self, engine: str, tuples: int) -> float:
+        """The same from the nearest size, and from the other engine: cores work side by side."""
+        size, took = _size(tuples), self._took[engine]
+        sizes = [each for each in list(took) if len(took[each]) >= _BELIEVED]
+        nearest = min(sizes, key=lambda each: abs(each - size), default=None)
+        guess = 0.0 if nearest is None else _least(took[nearest], tuples)
+        if engine == "spark":
+            return max(guess, _FIXED["spark"] + self._expected("local", tuples) / self._cores)
+        if len(known := self._took["spark"].get(size, ())) < _BELIEVED:
+            return guess
+        side_by_side = max(0.0, _least(known, tuples) - _FIXED["spark"])
+        return min(guess, _FIXED["local"] + side_by_side * self._cores)
 
 
-def _weighted(known: float, found: float) -> float:
-    return known + _WEIGHT * (found - known)
+_Batches = tuple[tuple[float, float], ...]
+"""What they took, in seconds: without their tuples, and for each of them."""
+
+
+def _size(tuples: int) -> int:
+    return tuples.bit_length() // 2
+
+
+def _least(batches: _Batches, tuples: int) -> float:
+    return min([fixed + each * tuples for fixed, each in batches], default=inf)
 
 
 class MixedGroupEngine:
-    """Runs each batch of a group of spouts on the engine that is expected to be faster.
+    """Runs each batch of a group of spouts on the engine that its size speaks for.
 
     Both work on the same states, so it is of no consequence for the result which one it was. What
     one has computed it writes as well. Lives on the driver; used by the run's own thread, but for
@@ -100,7 +125,7 @@ class MixedGroupEngine:
         self.acts_on_nothing = local.acts_on_nothing
         self._local = local
         self._spark = spark
-        self._expected = Expected(cores)
+        self._costs = Costs(cores)
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit partitions where they are always emitted with a session: on executors."""
@@ -109,32 +134,19 @@ class MixedGroupEngine:
     def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
         tuples = sum(each.length for each in emitted.values())
-        locally = self._expected.local_is_faster(tuples)
-        engine = self._local if locally else self._spark
-        began = perf_counter()
-        computed = engine.compute(record, emitted)
-        if isinstance(computed, Computed):
-            self._learn(computed.outcome.engine, tuples, began)
-        return computed
+        engine = self._local if self._costs.choose(tuples) == "local" else self._spark
+        return engine.compute(record, emitted)
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Do what is left of a batch where it was computed; see `GroupEngine.write`."""
-        if isinstance(computed, Computed):
-            engine = self._local if computed.outcome.engine == "local" else self._spark
-            return engine.write(record, computed)
-        began = perf_counter()
-        outcome = computed.run(record)
-        self._learn(computed.engine, computed.tuples, began)
+        engine = self._local if computed.engine == "local" else self._spark
+        outcome = engine.write(record, computed)
+        self._costs.took(computed.engine, outcome.tuples, sum(outcome.seconds.values()))
         return outcome
 
     def drop(self, emitted: Mapping[str, Tuples]) -> None:
         """Let go of tuples that are not computed."""
         self._spark.drop(emitted)
-
-    def _learn(self, engine: str, tuples: int, began: float) -> None:
-        """Learn what a batch took that has not failed."""
-        took = self._expected.took_locally if engine == "local" else self._expected.took_on_spark
-        took(tuples, perf_counter() - began)
 
     def close(self) -> None:
         """Close both engines, and the states."""

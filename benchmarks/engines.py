@@ -1,0 +1,139 @@
+"""Batches on the engine that the library chooses, beside the same ones forced onto either.
+
+By size and store, in one run, in turn batch by batch, from the tenth batch on. **At least 0.9 of
+the better engine.** A word count is faster in this process; a slow function is faster on a cluster
+of four executor cores: it sleeps, so the cores of this machine do not bound it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.report import Figure, throughput
+from benchmarks.sizes.setting import A_LINE, text_of
+from benchmarks.topologies import word_count
+from benchmarks.words import KEYS
+from trident import Fields, IBatchSpout, MemoryMapState
+from trident.backends import redis, sqlite
+from trident.spark import local_session
+from trident.states.state import StateFactory
+from trident.testing.servers.redis import RedisServer
+
+ROUNDS = {100: 200, 10_000: 60, 100_000: 30, 1_000_000: 15, 4_000_000: 9}
+"""How many batches are timed, by their words."""
+STORES = ("memory", "SQLite", "Redis")
+CHOSEN, LOCAL, SPARK = "chosen", "local", "Spark"
+_UNTIMED = 9
+_SPARK_EVERY = 3  # it takes the longest
+_SLOW_LINES = 1_000
+_SLOW_ROUNDS = 6
+_CLUSTER = "local-cluster[2,2,1024]"
+
+
+def figures(folder: Path) -> Iterator[Figure]:
+    """Measure all sizes on all stores, and a slow function on a cluster."""
+    text = text_of(KEYS)
+    with RedisServer(folder / "redis") as server:
+        spark = local_session(**{"spark.driver.memory": "6g"})
+        for store in STORES:
+            for words, rounds in ROUNDS.items():
+
+                def state(name: str, store: str = store) -> StateFactory:
+                    if store == "SQLite":
+                        return sqlite.opaque(folder / f"{name}.db")
+                    if store == "Redis":
+                        return redis.opaque(port=server.port, prefix=name)
+                    return MemoryMapState.Factory(name)
+
+                batches = [text.batch(number, words) for number in range(_UNTIMED + rounds)]
+                name = f"{store}, {words:,} words"
+                yield from _figures(folder, spark, name, batches, words, state)
+        spark.stop()
+    spark = local_session(
+        **{"spark.master": _CLUSTER, "spark.executorEnv.PYTHONPATH": str(Path.cwd())}
+    )
+    batches = [text.pool[:_SLOW_LINES]] * (_UNTIMED + _SLOW_ROUNDS)
+    name, words = "a function of 2 ms a line", _SLOW_LINES * A_LINE
+    yield from _figures(folder, spark, name, batches, words, MemoryMapState.Factory, _slow)
+    spark.stop()
+
+
+def _slow(line: str) -> list[str]:
+    time.sleep(0.002)
+    return line.split()
+
+
+def _figures(
+    folder: Path,
+    spark: Any,
+    name: str,
+    batches: Sequence[Sequence[str]],
+    words: int,
+    state: Callable[[str], StateFactory],
+    split: Any = None,
+) -> Iterator[Figure]:
+    """Compare what was chosen with each engine, over the batches that both of them ran."""
+    engines: Mapping[str, Mapping[str, Any]] = {
+        CHOSEN: {"spark": spark},
+        LOCAL: {},
+        SPARK: {"spark": spark, "engine": "spark"},
+    }
+    took: dict[str, dict[int, float]] = {engine: {} for engine in engines}
+    with ExitStack() as running:
+        spouts = {}
+        for engine, options in engines.items():
+            place = f"{name}-{engine}".replace(" ", "-")
+            spouts[engine] = spout = _Turns()
+            kept = {} if name.startswith("memory") else {"checkpoint": folder / place}
+            running.enter_context(
+                word_count(spout, "line", state(place), split).start(**options, **kept)
+            )
+        for number, batch in enumerate(batches):
+            for engine, spout in spouts.items():
+                if engine != SPARK or number % _SPARK_EVERY == 0:
+                    took[engine][number] = spout.run(batch)
+    for engine in (LOCAL, SPARK):
+        timed = [number for number in took[engine] if number >= _UNTIMED]
+        ours, theirs = ([sum(took[each][number] for number in timed)] for each in (CHOSEN, engine))
+        compared = f"{name}: chosen; {engine}"
+        yield throughput(compared, words * len(timed), ours, theirs, target=0.9)
+
+
+class _Turns(IBatchSpout):
+    """Emits the batch that it is given, and says how long that took until it was acknowledged."""
+
+    kind = "transactional"
+
+    def __init__(self) -> None:
+        self._batches: list[Sequence[str]] = []
+        self._acked = threading.Semaphore(0)
+        self._listener: Callable[[], None] = lambda: None
+
+    def run(self, lines: Sequence[str]) -> float:
+        began = perf_counter()
+        self._batches.append(lines)
+        self._listener()
+        assert self._acked.acquire(timeout=600)
+        return perf_counter() - began
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        self._listener = listener
+        return True
+
+    def isReady(self, batchId: int) -> bool:
+        return batchId <= len(self._batches)
+
+    def emitBatch(self, batchId: int, collector: Any) -> None:
+        collector.emitColumns({"line": self._batches[batchId - 1]})
+
+    def ack(self, batchId: int) -> None:
+        self._acked.release()
+
+    def getOutputFields(self) -> Fields:
+        return Fields.of("line string")
