@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from trident.api.topology import TridentTopology
 from trident.errors import OperationError
-from trident.kernels import column_forms
+from trident.kernels import arrow_forms, column_forms
 from trident.kernels.aggregate_kernels import CombinerKernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
@@ -21,6 +22,7 @@ from trident.kernels.type_check import type_check
 from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.operations.interfaces import operation_name
 from trident.spouts.fixed import FixedBatchSpout
+from trident.tuples import arrow_columns
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 
@@ -29,7 +31,13 @@ TASK = Task(1, None, 0, 1)
 INPUTS = Fields("a", "b")
 LONG = 2**63
 
-TEXTS = st.none() | st.text(max_size=5) | st.sampled_from(["", "a b", " a", "ä\u2003ö", "\0"])
+SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+TEXTS = (
+    st.none()
+    | st.text(max_size=5)
+    | st.text(f"ab{SPACES}", max_size=5)
+    | st.sampled_from(["", "a b", " a", "a  b ", "ä\u2003ö", "\0", "\ud800"])
+)
 LONGS = st.integers(-3, 3) | st.sampled_from([LONG - 1, -LONG, LONG, 2**62, True])
 FLOATS = st.floats() | st.sampled_from([0.0, -0.0, float("nan")])
 
@@ -66,11 +74,43 @@ def one_by_one(operation: Any) -> Any:
     return type(kind.__name__, (kind,), {})()
 
 
-def outcome(kernel: Kernel, block: Block) -> Any:
-    """What a kernel makes of a block, told apart by type, or what it raises."""
+Form = Callable[[Block], Block]
+
+
+def listed(block: Block) -> Block:
+    """The block in lists, which stay so: it is short."""
+    return Block({name: block.values(name) for name in block.names}, block.length)
+
+
+def arrived(block: Block) -> Block:
+    """The block with all columns in Arrow that have a form there."""
+    arrays = {name: arrow_columns.array_of(block.values(name)) for name in block.names}
+    lists = {name: block.values(name) for name in block.names if arrays[name] is None}
+    found = {name: column for name, column in arrays.items() if column is not None}
+    return Block(lists, block.length, found)
+
+
+class Eager(Block):
+    """A block in lists whose columns become Arrow as if they were long."""
+
+    suits_arrow = True  # type: ignore[assignment]
+
+
+def asked(block: Block) -> Block:
+    return Eager({name: block.values(name) for name in block.names}, block.length)
+
+
+FORMS = [listed, arrived, asked]
+in_each_form = pytest.mark.parametrize("form", FORMS)
+
+
+def outcome(kernel: Kernel, *blocks: Block) -> Any:
+    """What a kernel makes of blocks, told apart by type, or what it raises."""
     try:
-        made = [made for made in kernel.run([block], TASK) if made.length]
-        return [(name, list(map(repr, one.values(name)))) for one in made for name in one.names]
+        made = [made for made in kernel.run(blocks, TASK) if made.length]
+        return [
+            (name, list(map(repr, one.values(name)))) for one in made for name in sorted(one.names)
+        ]
     except OperationError as error:
         return str(error)
 
@@ -97,11 +137,12 @@ def test_only_what_the_library_surely_makes_goes_unchecked(
     assert (check is not None) is checked
 
 
-@given(blocks(), st.sampled_from([(), ("key",), ("a", "key")]))
-def test_split(block: Block, carried: tuple[str, ...]) -> None:
+@in_each_form
+@given(block=blocks(), carried=st.sampled_from([(), ("key",), ("a", "key")]))
+def test_split(form: Form, block: Block, carried: tuple[str, ...]) -> None:
     by_column, alone = (
-        outcome(EachKernel(STEP, split, Fields("a"), carried, ("word",)), block)
-        for split in (Split(), one_by_one(Split()))
+        outcome(EachKernel(STEP, split, Fields("a"), carried, ("word",)), made)
+        for split, made in ((Split(), form(block)), (one_by_one(Split()), block))
     )
     assert by_column == alone
 
@@ -113,22 +154,27 @@ FILTERS = [FilterNull(), Equals(), Negate(FilterNull()), Negate(Negate(Equals())
 @pytest.mark.parametrize(
     "inputs", [Fields(), Fields("a"), INPUTS, Fields("a", "b", "key")], ids=str
 )
+@in_each_form
 @given(block=blocks())
-def test_filters(filter: Any, inputs: Fields, block: Block) -> None:
+def test_filters(filter: Any, inputs: Fields, form: Form, block: Block) -> None:
     by_column, alone = (
-        outcome(FilterKernel(STEP, one, inputs, ("a", "b", "key")), block)
-        for one in (filter, one_by_one(filter))
+        outcome(FilterKernel(STEP, one, inputs, ("a", "b", "key")), made)
+        for one, made in ((filter, form(block)), (one_by_one(filter), block))
     )
     assert by_column == alone
 
 
-@pytest.mark.parametrize("combiner", [Count(), Sum(), Min(), Max()], ids=operation_name)
+COMBINERS = pytest.mark.parametrize("combiner", [Count(), Sum(), Min(), Max()], ids=operation_name)
+
+
+@COMBINERS
 @pytest.mark.parametrize("group", [(), ("key",), ("key", "b")], ids=str)
+@in_each_form
 @given(block=blocks())
-def test_aggregates(combiner: Any, group: tuple[str, ...], block: Block) -> None:
+def test_aggregates(combiner: Any, group: tuple[str, ...], form: Form, block: Block) -> None:
     by_column, alone = (
-        outcome(CombinerKernel(STEP, one, group, Fields("a"), ("made",)), block)
-        for one in (combiner, one_by_one(combiner))
+        outcome(CombinerKernel(STEP, one, group, Fields("a"), ("made",)), made)
+        for one, made in ((combiner, form(block)), (one_by_one(combiner), block))
     )
     assert by_column == alone
 
@@ -148,24 +194,43 @@ def test_what_may_leave_the_64_bits_is_added_tuple_by_tuple() -> None:
 
 def test_an_operation_of_the_users_has_no_form_over_columns() -> None:
     block = Block({"a": ["x y", "z"]}, 2)
-    assert column_forms.items(Split(), block, ["a"]) == ["x", "y", "z"]
-    assert column_forms.items(one_by_one(Split()), block, ["a"]) is None
-    assert column_forms.lists(one_by_one(Split()), block, ["a"]) is None
+    words = column_forms.expanded(Split(), block, ["a"], [], ["word"])
+    assert words is not None
+    assert words.values("word") == ["x", "y", "z"]
+    assert column_forms.expanded(one_by_one(Split()), block, ["a"], [], ["word"]) is None
     assert column_forms.mask(one_by_one(FilterNull()), block, ["a"]) is None
     assert totals(one_by_one(Count()), [1, 1]) is None
 
 
-@pytest.mark.parametrize("combiner", [Count(), Sum(), Min(), Max()], ids=operation_name)
+@COMBINERS
+@pytest.mark.parametrize("group", [(), ("key",)], ids=str)
+@given(
+    parts=st.lists(st.tuples(blocks(), st.sampled_from(FORMS)), max_size=3),
+    waiting=st.sampled_from([0, 2**20]),
+)
+def test_several_blocks_are_aggregated_as_one(
+    combiner: Any, group: tuple[str, ...], parts: list[tuple[Block, Form]], waiting: int
+) -> None:
+    by_column, alone = (
+        CombinerKernel(STEP, one, group, Fields("a"), ("made",))
+        for one in (combiner, one_by_one(combiner))
+    )
+    with patch.object(arrow_forms, "_MOST_WAITING", waiting):
+        found = outcome(by_column, *(form(block) for block, form in parts))
+    assert found == outcome(alone, *(block for block, _ in parts))
+
+
+@COMBINERS
+@in_each_form
 @given(parts=st.lists(blocks(), max_size=3))
-def test_several_blocks_are_aggregated_as_one(combiner: Any, parts: list[Block]) -> None:
-    def made(one: Any) -> Any:
-        kernel = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
+def test_what_partitions_come_to_is_combined(combiner: Any, form: Form, parts: list[Block]) -> None:
+    def made(one: Any, form: Form) -> Any:
+        first = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
+        final = CombinerKernel(STEP, one, ("key",), Fields("made"), ("all",), partial=True)
         try:
-            return [
-                sorted(map(repr, block.tuples(["key", "made"])))
-                for block in kernel.run(parts, TASK)
-            ]
+            partials = [form(made) for part in parts for made in first.run([part], TASK)]
         except OperationError as error:
             return str(error)
+        return outcome(final, *partials)
 
-    assert made(combiner) == made(one_by_one(combiner))
+    assert made(combiner, form) == made(one_by_one(combiner), listed)

@@ -69,7 +69,7 @@ def test_packages_are_there_after_importing_trident_and_load_nothing_more() -> N
 
 AT_ONCE = (
     *("trident.spark", "trident.kernels.arrow_", "trident.states.testing"),
-    "trident.backends.rows.copying",
+    *("trident.tuples.arrow_columns", "trident.backends.rows.copying"),
     *("trident.server", "trident.client", "trident.wire", "trident.figures.prometheus"),
 )
 """Where an engine, a driver or pytest may be imported at once: all else imports these late."""

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from trident.kernels.arrow_block import python_values
 from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.versions import placed, table_of
 from trident.states.keys import encode_key
 from trident.states.sharding import shard_of
+from trident.tuples.arrow_columns import python_values
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

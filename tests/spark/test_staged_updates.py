@@ -12,8 +12,8 @@ from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.job.compile import Spark, compile_job
 from trident.job.job import Job
-from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.staged_updates import packed, unpacked
+from trident.tuples.block import Block
 
 
 def job(*states: str) -> Job:
@@ -30,7 +30,7 @@ def test_a_batch_without_tuples_for_a_state_is_read_again(updated: list[str]) ->
     both = job("a", "b")
     columns = {"word": pa.array(["dog"]), "count": pa.array([2])}
     updates = tuple(
-        DeferredUpdate(update, ArrowBlock(columns, 1))
+        DeferredUpdate(update, Block({}, 1, columns))
         for update in both.updates
         if update.state.name in updated
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from trident.kernels import column_forms
 from trident.kernels.column_forms import Totals
@@ -22,6 +23,10 @@ from trident.operations.interfaces import (
 from trident.tuples.block import Block, block_of
 from trident.tuples.fields import Fields
 
+if TYPE_CHECKING:
+    from trident.kernels.arrow_forms import GroupTotals
+
+_LENGTH = attrgetter("length")
 _MOST_KEPT = 131_072
 """How many emitted tuples are kept before they are handed on, so that memory stays bounded."""
 
@@ -62,13 +67,42 @@ class CombinerKernel(AggregateKernel):
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
         totals = column_forms.no_totals(self.operation)
-        for block in blocks:
-            if block.length:
+        arrow: GroupTotals | None = None
+        for number, block in enumerate(filter(_LENGTH, blocks)):
+            if number == 0:
+                arrow = self._arrow_totals(block)
+            if arrow is None:
                 self._take_in(totals, block, task)
+            elif not arrow.take_in(block):
+                self._go_on(arrow, totals, task)
+                self._take_in(totals, block, task)
+                arrow = None
+        if arrow is not None:
+            made = arrow.finished(self.outputs[0])
+            if made is not None:
+                return iter((made,))
+            self._go_on(arrow, totals, task)
         if self.zero and not self.group and not totals:
             with task.at(self.step):
                 totals[()] = self.operation.zero()
         return self._finished(totals)
+
+    def _arrow_totals(self, block: Block) -> GroupTotals | None:
+        forms = column_forms.arrow_forms(block)
+        if forms is None:
+            return None
+        field = self.inputs.names[0] if self.inputs.names else None
+        made: GroupTotals | None
+        made = forms.group_totals(self.operation, self.group, field, partial=self.partial)
+        return made
+
+    def _go_on(self, arrow: GroupTotals, totals: Totals, task: Task) -> None:
+        """Go on in Python from what Arrow's kernels have come to."""
+        made = arrow.so_far(self.outputs[0])
+        for key, value in zip(self._keys(made, task), made.values(self.outputs[0]), strict=True):
+            totals[key] = value
+        for block in arrow.waiting:
+            self._take_in(totals, block, task)
 
     def _take_in(self, totals: Totals, block: Block, task: Task) -> None:
         keys = self._keys(block, task)

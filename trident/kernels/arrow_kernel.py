@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from trident.errors import EmittedValueError, described
-from trident.kernels.arrow_block import ArrowBlock, arrow_column
+from trident.kernels.arrow_block import arrow_column
 from trident.kernels.kernel import BlockKernel
 from trident.kernels.task import Task
 from trident.operations.interfaces import operation_name
@@ -54,7 +54,7 @@ class ArrowKernel(BlockKernel):
             given = record_batch(block, self.inputs)
             made = self.operation.function(given)
             columns = self._checked(made)
-        return ArrowBlock(columns, made.num_rows)
+        return Block({}, made.num_rows, columns)
 
     def _checked(self, made: object) -> dict[str, pa.Array]:
         """The columns by field, each of the type that is declared."""
@@ -84,7 +84,7 @@ def _column(block: Block, name: str, kind: str | None) -> pa.Array:
     wanted = arrow_type(kind)
     if wanted is not None:
         return arrow_column(block, name, wanted)
-    column = block.arrow(name) if isinstance(block, ArrowBlock) else None
+    column = block.arrow(name)
     return pa.array(block.values(name)) if column is None else column
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import repeat
+from functools import cache
+from itertools import chain, repeat
 from operator import eq, is_not, not_
+from types import ModuleType
 from typing import Any
 
 from trident.operations.builtin import (
@@ -35,24 +37,44 @@ _SURE_TYPES: Mapping[type, str] = {Split: "string", Count: "long"}
 Totals = dict[Hashable, Any]
 
 
-def items(function: object, block: Block, names: Sequence[str]) -> list[Any] | None:
-    """What a function makes of all tuples, one after the other."""
-    texts = _texts(function, block, names)
-    return None if texts is None else " ".join(filter(None, texts)).split()
+def arrow_forms(block: Block) -> ModuleType | None:
+    """The same operations over Arrow columns; None for a block that stays in lists."""
+    return _arrow_forms() if block.suits_arrow else None
 
 
-def lists(function: object, block: Block, names: Sequence[str]) -> list[Sequence[Any]] | None:
-    """What a function makes of each tuple."""
-    texts = _texts(function, block, names)
-    return None if texts is None else [text.split() if text else () for text in texts]
+@cache
+def _arrow_forms() -> ModuleType:
+    from trident.kernels import arrow_forms  # where Arrow is installed
+
+    return arrow_forms
 
 
-def _texts(function: object, block: Block, names: Sequence[str]) -> Sequence[str | None] | None:
-    """The texts that `Split` is given; None for another function, or other values."""
+def expanded(
+    function: object,
+    block: Block,
+    names: Sequence[str],
+    carried: Sequence[str],
+    outputs: Sequence[str],
+) -> Block | None:
+    """The `carried` fields with what a function makes of each tuple."""
     if type(function) is not Split or len(names) != 1:
         return None
+    [output] = outputs
+    forms = arrow_forms(block)
+    made = None if forms is None else forms.words(block, names[0])
+    if made is not None:
+        words, places = made
+        if not carried:
+            return Block({}, len(words), {output: words})
+        return block.taken(places, carried).added({}, {output: words})
     texts = block.values(names[0])
-    return texts if set(map(type, texts)) <= {str, _NULL} else None
+    if not set(map(type, texts)) <= {str, _NULL}:
+        return None
+    lists = [text.split() if text else () for text in texts]
+    items = list(chain.from_iterable(lists))
+    if not carried:
+        return Block({output: items}, len(items))
+    return block.repeated(list(map(len, lists)), carried).added({output: items})
 
 
 def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | None:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from trident.operations.emitted import Row
 from trident.states.keys import encode_key, encode_keys, one_of_equals
+from trident.states.sharding import shards_of
 from trident.tuples.block import Block, columns_of
 
 # Values of these types are equal in Python exactly where their encoded forms are.
@@ -84,6 +85,17 @@ def key_columns(group: Sequence[str], keys: Sequence[Hashable]) -> dict[str, Seq
     if len(group) == 1 and GroupKey not in set(map(type, keys)):
         return {group[0]: keys}
     return columns_of(group, list(map(key_fields, keys)))
+
+
+def shards_of_tuples(block: Block, group: Sequence[str], count: int) -> Sequence[int]:
+    """The shard of every tuple's key; of a long column each distinct key is hashed once."""
+    column = block.to_arrow(group[0]) if len(group) == 1 else None
+    if column is None or not block.length:
+        return shards_of(encoded_keys(block, group), count)
+    codes = column.dictionary_encode(null_encoding="encode")
+    distinct = Block({}, len(codes.dictionary), {group[0]: codes.dictionary})
+    shards = shards_of(encoded_keys(distinct, group), count)
+    return list(map(shards.__getitem__, codes.indices.to_pylist()))
 
 
 def encoded_keys(block: Block, group: Sequence[str]) -> list[bytes]:

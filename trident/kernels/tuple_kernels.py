@@ -37,14 +37,9 @@ class EachKernel(TupleKernel):
 
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
-        if not self.carried:
-            items = column_forms.items(self.operation, block, names)
-            if items is not None:
-                return Block({self.outputs[0]: items}, len(items))
-        lists = column_forms.lists(self.operation, block, names)
-        if lists is not None:
-            made = {self.outputs[0]: list(chain.from_iterable(lists))}
-            return block.repeated(list(map(len, lists)), self.carried).added(made)
+        expanded = column_forms.expanded(self.operation, block, names, self.carried, self.outputs)
+        if expanded is not None:
+            return expanded
         if isinstance(self.operation, PlainFunction):
             calls = CheckedCalls(self.step, names, block, task)
             name = operation_name(self.operation)
@@ -74,6 +69,13 @@ class FilterKernel(TupleKernel):
     operation: Filter
 
     def apply(self, block: Block, task: Task) -> Block:
+        forms = column_forms.arrow_forms(block)
+        if forms is not None:
+            rows = forms.kept_rows(self.operation, block, self.inputs.names)
+            if rows is not None and len(rows) == block.length:
+                return block.only(self.carried)
+            if rows is not None:
+                return block.taken(rows, self.carried)
         return block.kept(self._mask(block, task), self.carried)
 
     def _mask(self, block: Block, task: Task) -> list[bool]:

@@ -14,6 +14,13 @@ from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 
+_IN_ARROW = {
+    **{"long": "int64", "int": "int32", "short": "int16", "byte": "int8"},
+    **{"double": "double", "float": "float", "boolean": "bool"},
+    **{"string": "string", "binary": "binary", "date": "date32[day]"},
+}
+"""What the columns are called whose every value is of a type."""
+
 
 @dataclass(frozen=True)
 class TypeCheckKernel(BlockKernel):
@@ -32,6 +39,9 @@ class TypeCheckKernel(BlockKernel):
             return block
         found = {}
         for name, kind, plain, limit in self.kinds:
+            column = block.arrow(name)
+            if column is not None and str(column.type) == _IN_ARROW.get(kind):
+                continue
             values = block.values(name)
             if plain.issuperset(map(type, values)) and (
                 not limit or (-limit <= min(values) and max(values) < limit)

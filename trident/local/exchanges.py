@@ -20,12 +20,11 @@ from trident.job.job import (
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
-from trident.kernels.keys import encoded_keys
+from trident.kernels.keys import shards_of_tuples
 from trident.kernels.origins import with_origin
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import MADE
-from trident.states.sharding import shards_of
 from trident.tuples.block import NOTHING, Block, joined
 
 Partitions = Sequence[Block]
@@ -168,6 +167,6 @@ def by_key(partitions: Partitions, key: Sequence[str], count: int) -> Partitions
     if count == 1:
         return gathered(partitions)
     block = joined(partitions)
-    targets = shards_of(encoded_keys(block, key), count)
+    targets = shards_of_tuples(block, key, count)
     masks = [[target == index for target in targets] for index in range(count)]
     return [block.kept(mask, block.names) for mask in masks]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.stage import UNFIT, unfit_value
 from trident.spouts.collector import SpoutCollector
 from trident.tuples.block import Block
@@ -43,15 +42,15 @@ class ArrowCollector(SpoutCollector):
         for name, column in found.items():
             if isinstance(column, pa.ChunkedArray):  # where it was a whole table
                 found[name] = column.combine_chunks()
-        return ArrowBlock(found, length)
+        return Block({}, length, found)
 
     def _checked(self, block: Block) -> Block:
         """The block as Arrow of the declared types."""
-        return ArrowBlock({name: self._column(block, name) for name in self._types}, block.length)
+        return Block({}, block.length, {name: self._column(block, name) for name in self._types})
 
     def _column(self, block: Block, name: str) -> pa.Array:
         declared, wanted = self._types[name]
-        given = block.arrow(name) if isinstance(block, ArrowBlock) else None
+        given = block.arrow(name)
         if given is not None and _holds(wanted, given.type):
             return given.cast(wanted)
         values = block.values(name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.arrow_block import ArrowBlock, blocks
+from trident.kernels.arrow_block import blocks
 from trident.kernels.kernel import Kernel
 from trident.kernels.origins import with_origin
 from trident.kernels.task import StepName, Task
@@ -105,7 +105,6 @@ class KeptRowsKernel(Kernel):
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
         for block in blocks:
-            assert isinstance(block, ArrowBlock)
             if not self.runs.issuperset(block.values(RUN)):
                 raise FailedException(
                     "Spark has run a task that emits partitions again, and kept what it emitted "

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, raised_in_stage
 from trident.spark.schemas import Schemas, selected
@@ -160,6 +159,5 @@ class RecordStage:
         settings.translation.emit(messages, collector, rejected.take)
         rejected.settle()
         for block in collector.blocks():
-            assert isinstance(block, ArrowBlock)
             arrays = [block.arrow(name) for name in self.schema.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.kernels.arrow_block import python_values
 from trident.kernels.grouping_kernel import PARTITION
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
@@ -20,6 +19,7 @@ from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 from trident.states.sharding import shards_of
+from trident.tuples.arrow_columns import python_values
 
 POSITION = "__trident_position"
 _ALL = 2**32

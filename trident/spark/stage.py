@@ -136,7 +136,8 @@ def record_batches(
 def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Task) -> pa.Array:
     if field.name == ROW:
         return pa.nulls(block.length, field.type)
-    if field.name in makers:
+    column = block.arrow(field.name)
+    if field.name in makers and (column is None or column.type != field.type):
         return array_of(block.values(field.name), field, makers[field.name], task)
     return arrow_column(block, field.name, field.type)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.job.job import Job, Update
-from trident.kernels.arrow_block import ArrowBlock, block_of_table
+from trident.kernels.arrow_block import block_of_table
 from trident.log.errors import StagingError
 from trident.spark.schemas import Schemas
 from trident.tuples.block import Block
@@ -49,7 +49,7 @@ def _stream(update: DeferredUpdate, schemas: Schemas) -> memoryview:
 
 
 def _column(update: Update, block: Block, name: str, schemas: Schemas) -> pa.Array:
-    column = block.arrow(name) if isinstance(block, ArrowBlock) else None
+    column = block.arrow(name)
     if column is not None:
         return column
     [field] = schemas.of({name: str(update.reads.types[name])}).arrow

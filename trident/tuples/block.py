@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, compress, repeat
-from operator import itemgetter
+from operator import is_, itemgetter
 from sys import getsizeof
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MANY = 6_000
+"""Of so many tuples on Arrow's kernels are quicker than Python, lists made Arrow included."""
+
+_NO_ARRAYS: Mapping[str, pa.Array] = {}
+
+
+@cache
+def _arrow() -> Any:
+    """What makes Arrow of lists, imported when many tuples come; None where there is no Arrow."""
+    try:
+        from trident.tuples import arrow_columns
+    except ImportError:
+        return None
+    return arrow_columns
 
 
 class Block:
-    """Some tuples of one partition, a list for each field; immutable.
+    """Some tuples of one partition by columns, each a list or an Arrow array; immutable.
 
-    A block without tuples has an empty column of any name.
+    The other form of a column is made when it is asked for, and kept. A block without tuples has an
+    empty column of any name.
 
     Examples
     --------
@@ -21,20 +41,56 @@ class Block:
     ([1, 2], [(1, 'cat'), (2, 'dog')])
     """
 
-    __slots__ = ("_columns", "length")
+    __slots__ = ("_arrays", "_lists", "_others", "length")
 
-    def __init__(self, columns: Mapping[str, Sequence[Any]], length: int) -> None:
-        self._columns = columns
+    def __init__(
+        self,
+        lists: Mapping[str, Sequence[Any]],
+        length: int,
+        arrays: Mapping[str, pa.Array] = _NO_ARRAYS,
+    ) -> None:
+        self._lists = lists
+        self._arrays = arrays
+        self._others: dict[str, Any] = {}
         self.length = length
 
     @property
     def names(self) -> tuple[str, ...]:
         """The fields."""
-        return tuple(self._columns)
+        return (*self._arrays, *self._lists)
 
     def values(self, name: str) -> Sequence[Any]:
         """The values of a field."""
-        return self._columns[name] if self.length else ()
+        if not self.length:
+            return ()
+        if name in self._lists:
+            return self._lists[name]
+        if name not in self._others:
+            self._others[name] = _arrow().python_values(self._arrays[name])
+        found: Sequence[Any] = self._others[name]
+        return found
+
+    def arrow(self, name: str) -> pa.Array | None:
+        """The values of a field as Arrow, where they came so."""
+        return self._arrays.get(name)
+
+    @property
+    def suits_arrow(self) -> bool:
+        """Whether Arrow's kernels are quicker than Python for these tuples."""
+        return bool(self._arrays) or (self.length >= _MANY and _arrow() is not None)
+
+    def to_arrow(self, name: str) -> pa.Array | None:
+        """The values of a field as Arrow, for what works on whole columns.
+
+        None where Python is quicker, as there are few; where Arrow hasn't the values as Python has
+        them; and where it is not installed.
+        """
+        if name in self._arrays:
+            return self._arrays[name]
+        if name not in self._others:
+            made = _arrow().array_of(self._lists[name]) if self.suits_arrow else None
+            self._others[name] = made
+        return self._others[name]
 
     def tuples(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The tuples of these fields."""
@@ -46,52 +102,96 @@ class Block:
         """One tuple of these fields."""
         return tuple([self.values(name)[position] for name in names])
 
-    def added(self, columns: Mapping[str, Sequence[Any]]) -> Block:
+    def added(
+        self, lists: Mapping[str, Sequence[Any]], arrays: Mapping[str, pa.Array] = _NO_ARRAYS
+    ) -> Block:
         """The same tuples with more fields, or with other values in some."""
-        return Block({**self._columns, **columns}, self.length)
+        if not (self._arrays or arrays):
+            return Block({**self._lists, **lists}, self.length)
+        same = self.only([name for name in self.names if name not in lists and name not in arrays])
+        return same._with({**same._lists, **lists}, {**same._arrays, **arrays})
 
     def only(self, names: Sequence[str]) -> Block:
         """The same tuples with these fields only."""
         if not self.length:
             return NOTHING
-        columns = self._columns
-        if len(names) == len(columns):
+        if len(names) == len(self._lists) + len(self._arrays):
             return self
-        return Block({name: columns[name] for name in names}, self.length)
+        lists, arrays = self._lists, self._arrays
+        if not arrays:
+            return self._with({name: lists[name] for name in names}, arrays)
+        return self._with(
+            {name: lists[name] for name in names if name not in arrays},
+            {name: arrays[name] for name in names if name in arrays},
+        )
+
+    def _with(self, lists: Mapping[str, Sequence[Any]], arrays: Mapping[str, pa.Array]) -> Block:
+        """Fields of this block, and new ones."""
+        made = Block(lists, self.length, arrays)
+        for name, column in self._others.items():
+            before = self._lists.get(name), self._arrays.get(name)
+            if all(map(is_, before, (lists.get(name), arrays.get(name)))):
+                made._others[name] = column
+        return made
 
     def renamed(self, names: Mapping[str, str]) -> Block:
         """The fields that `names` maps to their new names, and no others."""
-        return Block({new: self.values(old) for old, new in names.items()}, self.length)
+        lists, arrays = self._lists, self._arrays
+        return Block(
+            {new: lists[old] for old, new in names.items() if old in lists},
+            self.length,
+            {new: arrays[old] for old, new in names.items() if old in arrays},
+        )
 
     def repeated(self, counts: Sequence[int], carried: Sequence[str]) -> Block:
         """Each tuple as often as its count says, with the `carried` fields only."""
         if counts.count(1) == self.length:
             return self.only(carried)
-        columns = {
-            name: list(chain.from_iterable(map(repeat, self.values(name), counts)))
+        lists = {
+            name: list(chain.from_iterable(map(repeat, self._lists[name], counts)))
             for name in carried
+            if name in self._lists
         }
-        return Block(columns, sum(counts))
+        made = self._arrays and [name for name in carried if name in self._arrays]
+        if not made:
+            return Block(lists, sum(counts))
+        rows = _arrow().repeated_rows(counts)
+        return Block(lists, len(rows), {name: self._arrays[name].take(rows) for name in made})
+
+    def taken(self, rows: pa.Array, carried: Sequence[str]) -> Block:
+        """The tuples at these ascending positions, with the `carried` fields only."""
+        listed = [name for name in carried if name in self._lists]
+        places = rows.to_pylist() if listed else ()
+        lists = {name: list(map(self._lists[name].__getitem__, places)) for name in listed}
+        arrays = {name: self._arrays[name].take(rows) for name in carried if name not in lists}
+        return Block(lists, len(rows), arrays)
 
     def kept(self, mask: Sequence[bool], carried: Sequence[str]) -> Block:
         """The tuples whose mask is true, with the `carried` fields only."""
         if all(mask):
             return self.only(carried)
-        columns = {name: list(compress(self.values(name), mask)) for name in carried}
+        if any(name in self._arrays for name in carried):
+            return self.taken(_arrow().repeated_rows(mask), carried)
+        columns = {name: list(compress(self._lists[name], mask)) for name in carried}
         return Block(columns, sum(mask))
 
     def every(self, step: int, start: int) -> Block:
         """Every `step`-th tuple from `start` on."""
-        columns = {name: self.values(name)[start::step] for name in self.names}
-        return Block(columns, len(range(start, self.length, step)))
+        lists = {name: values[start::step] for name, values in self._lists.items()}
+        arrays = {name: column[start::step] for name, column in self._arrays.items()}
+        return Block(lists, len(range(start, self.length, step)), arrays)
 
     @property
     def nbytes(self) -> int:
         """Roughly how many bytes the values take."""
-        return sum(map(_nbytes, self._columns.values()))
+        arrays: int = sum(column.nbytes for column in self._arrays.values())
+        return arrays + sum(map(_nbytes, self._lists.values()))
 
     def utf8(self, name: str) -> list[bytes] | None:
         """A column of strings as UTF-8; None where it holds anything else, or a lone surrogate."""
+        if name in self._arrays:
+            encoded: list[bytes] | None = _arrow().utf8(self._arrays[name])
+            return encoded
         values = self.values(name)
         if set(map(type, values)) != {str}:
             return None
@@ -140,8 +240,13 @@ def joined(blocks: Iterable[Block]) -> Block:
         return NOTHING
     if len(filled) == 1:
         return filled[0]
-    columns = {
-        name: list(chain.from_iterable([block.values(name) for block in filled]))
-        for name in filled[0].names
-    }
-    return Block(columns, sum(block.length for block in filled))
+    lists, arrays = {}, {}
+    for name in filled[0].names:
+        columns = [block.arrow(name) for block in filled]
+        of_arrow = not any(column is None for column in columns)
+        column = _arrow().concatenated(columns) if of_arrow else None
+        if column is not None:
+            arrays[name] = column
+        else:
+            lists[name] = list(chain.from_iterable([block.values(name) for block in filled]))
+    return Block(lists, sum(block.length for block in filled), arrays)
