@@ -62,8 +62,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """How a case came out.
+class Timed:
+    """How one run of a case came out.
 
     Parameters
     ----------
@@ -87,21 +87,49 @@ class Measured:
         """Words a second."""
         return len(self.batches) * self.case.words / self.seconds
 
+    def __str__(self) -> str:
+        time = f"p50 {median(self.batches) * 1e3:,.2f} ms"
+        ran = f"{len(self.batches)} batches, {self.on_spark:.0%} on Spark"
+        return f"{self.case!s:<78} {self.rate:>11,.0f} words/s  {time}  ({ran})"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How the runs of a case came out."""
+
+    case: Case
+    runs: Sequence[Timed]
+
+    @property
+    def rate(self) -> float:
+        """Words a second of the run in the middle."""
+        return median(run.rate for run in self.runs)
+
+    @property
+    def spread(self) -> float:
+        """Half of what lies between the slowest run and the fastest, as a share of `rate`."""
+        rates = [run.rate for run in self.runs]
+        return (max(rates) - min(rates)) / 2 / self.rate
+
     @property
     def p50(self) -> float:
-        """The median batch, in seconds."""
-        return median(self.batches)
+        """The median batch of all runs, in seconds."""
+        return median(self._batches)
 
     @property
     def p99(self) -> float:
         """The batch that 1 of 100 exceeds, in seconds; of fewer than 100 the slowest."""
-        few = len(self.batches) < 100
-        return max(self.batches) if few else quantiles(self.batches, n=100)[98]
+        few = len(self._batches) < 100
+        return max(self._batches) if few else quantiles(self._batches, n=100)[98]
 
-    def __str__(self) -> str:
-        times = f"p50 {self.p50 * 1e3:,.2f} ms, p99 {self.p99 * 1e3:,.2f} ms"
-        ran = f"{len(self.batches)} batches, {self.on_spark:.0%} on Spark"
-        return f"{self.case!s:<78} {self.rate:>11,.0f} words/s  {times}  ({ran})"
+    @property
+    def on_spark(self) -> float:
+        """Which share of the batches Spark ran."""
+        return sum(run.on_spark for run in self.runs) / len(self.runs)
+
+    @property
+    def _batches(self) -> Sequence[float]:
+        return [seconds for run in self.runs for seconds in run.batches]
 
 
 @dataclass(frozen=True)
@@ -128,6 +156,8 @@ class Effort:
         How many words the longest run counts, to see that a word's cost stays.
     steady : sequence of str
         Who runs `steady_batches` batches, to see that nothing grows.
+    runs : int
+        How often each case is run: all of them once, then all of them again.
     """
 
     name: str
@@ -140,6 +170,7 @@ class Effort:
     flat_to: int
     steady: Sequence[str]
     steady_batches: int = 10_000
+    runs: int = 3
 
     def timed(self, words: int) -> int:
         """Return how many batches of a streaming DataFrame are timed."""

@@ -12,7 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Measured
+from benchmarks import kafka, rows
+from benchmarks.report import Figure, line
+from benchmarks.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Timed
 from benchmarks.sizes.contenders import CONTENDERS
 from benchmarks.sizes.pages import PLOT, Report, plotted, with_report
 from benchmarks.sizes.setting import Setting
@@ -40,6 +42,7 @@ def main(words: Sequence[str]) -> None:
     ):
         report = _report(setting, chosen)
     if not chosen:
+        report.figures.extend(_figures())
         page = _DOCS / _PAGE
         page.write_text(with_report(page.read_text(), report))
         (_DOCS / PLOT).write_text(plotted(report))
@@ -52,19 +55,19 @@ def _report(setting: Setting, chosen: Sequence[str]) -> Report:
     if not OVERLAPPING:
         report.left_out.append("commits that overlap: this version has no `max_pending`")
     try:
-        for found in _measured(setting, chosen, report.left_out):
-            report.measured.append(found)
+        for found in _timed(setting, chosen, report.left_out):
+            report.timed.append(found)
         if not chosen:
             report.costs.extend(costs(setting))
             report.held.extend(held(setting))
     except KeyboardInterrupt:
-        last = report.measured[-1].case if report.measured else "the beginning"
+        last = report.timed[-1].case if report.timed else "the beginning"
         report.left_out.append(f"what comes after {last}: the run was broken off")
     return report
 
 
-def _measured(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> Iterator[Measured]:
-    """Measure the cases that have one of the words, and print each; add to `left_out`."""
+def _timed(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> Iterator[Timed]:
+    """Run the cases that have one of the words, and print each; add to `left_out`."""
     cases = [
         case
         for case in dict.fromkeys(setting.effort.cases())
@@ -74,15 +77,26 @@ def _measured(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> I
     for case in setting.effort.warm_ups():
         if case.contender in contenders:
             CONTENDERS[case.contender](setting, case)
-    for case in cases:
+    for case in cases * setting.effort.runs:
         try:
             found = CONTENDERS[case.contender](setting, case)
         except (MissingServer, ModuleNotFoundError) as missing:
-            left_out.append(f"{case}: {missing}")
-            print(f"not measured: {left_out[-1]}", file=sys.stderr)
+            told = f"{case}: {missing}"
+            if told not in left_out:
+                left_out.append(told)
+                print(f"not measured: {told}", file=sys.stderr)
         else:
             print(found, flush=True)
             yield found
+
+
+def _figures() -> Iterator[Figure]:
+    """Measure what is not counting, each in a folder and with a session of its own."""
+    for figures in (kafka.figures, rows.figures):
+        with TemporaryDirectory(prefix="trident-bench-") as folder:
+            for figure in figures(Path(folder)):
+                print(line(figure), flush=True)
+                yield figure
 
 
 def _machine() -> str:

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.by_hand import Counts, CountsInRedis, Totals, TotalsInRedis
-from benchmarks.sizes.cases import Case, Measured
+from benchmarks.sizes.cases import Case, Timed
 from benchmarks.sizes.setting import UNTIMED, Place, Setting
 from benchmarks.sizes.spark_batches import SPLIT, durations, lines
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TABLE = "counts"
 
 
-def aggregation(setting: Setting, case: Case) -> Measured:
+def aggregation(setting: Setting, case: Case) -> Timed:
     """Keep the counts in Spark's state store, and put the changed ones into the store."""
 
     def upserts(place: Place, closing: ExitStack) -> Callable[[DataFrame, int], None]:
@@ -35,7 +35,7 @@ def aggregation(setting: Setting, case: Case) -> Measured:
     return _foreach_batch(setting, case, counted, upserts)
 
 
-def by_hand(setting: Setting, case: Case) -> Measured:
+def by_hand(setting: Setting, case: Case) -> Timed:
     """Count each batch, and add to what the store has."""
 
     def upserts(place: Place, closing: ExitStack) -> Callable[[DataFrame, int], None]:
@@ -53,7 +53,7 @@ def _foreach_batch(
     case: Case,
     source: DataFrame,
     upserts: Callable[[Place, ExitStack], Callable[[DataFrame, int], None]],
-) -> Measured:
+) -> Timed:
     with setting.place() as place:
         with ExitStack() as closing:
             query = (
@@ -66,7 +66,7 @@ def _foreach_batch(
             query.awaitTermination()
         batches = durations(query)
         setting.check(case, place, UNTIMED + len(batches), "n", _TABLE)
-    return Measured(case, batches, sum(batches), on_spark=1.0)
+    return Timed(case, batches, sum(batches), on_spark=1.0)
 
 
 def _by_word(source: DataFrame) -> DataFrame:
@@ -82,12 +82,12 @@ def _in_tasks(counted: DataFrame, update: Any) -> None:
     counted.mapInArrow(update, "done int").write.format("noop").mode("overwrite").save()
 
 
-def bytewax(setting: Setting, case: Case) -> Measured:
+def bytewax(setting: Setting, case: Case) -> Timed:
     """Count with bytewax word by word, and put what a batch changed into the store."""
     return _dataflow(setting, case, lambda lines: [(word, 1) for word in _words(lines)])
 
 
-def bytewax_counted(setting: Setting, case: Case) -> Measured:
+def bytewax_counted(setting: Setting, case: Case) -> Timed:
     """Count likewise, but each batch in one go before its words are told apart."""
     return _dataflow(setting, case, lambda lines: Counter(_words(lines)).items())
 
@@ -98,7 +98,7 @@ def _words(lines: Iterable[str]) -> list[str]:
 
 def _dataflow(
     setting: Setting, case: Case, split: Callable[[list[str]], Iterable[tuple[str, int]]]
-) -> Measured:
+) -> Timed:
     import bytewax.operators as op
     from bytewax.dataflow import Dataflow
     from bytewax.inputs import DynamicSource, StatelessSourcePartition
@@ -149,7 +149,7 @@ def _dataflow(
             run_main(flow)
         setting.check(case, place, len(emitted), "n", _TABLE)
     times = [end - start for start, end in zip(emitted, written.values(), strict=True)]
-    return Measured(case, times[UNTIMED:], written[len(emitted)] - written[UNTIMED])
+    return Timed(case, times[UNTIMED:], written[len(emitted)] - written[UNTIMED])
 
 
 def _totals(

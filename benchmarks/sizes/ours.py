@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.sizes import cases
-from benchmarks.sizes.cases import OVERLAPPING, Case, Measured
+from benchmarks.sizes.cases import OVERLAPPING, Case, Timed
 from benchmarks.sizes.setting import UNTIMED, Place, Setting, Text
 from benchmarks.sizes.spark_batches import SPLIT, durations, lines
 from benchmarks.topologies import word_count
@@ -30,7 +30,7 @@ def engine(setting: Setting, contender: str) -> Mapping[str, Any]:
     return {"spark": setting.spark, "engine": "spark"}
 
 
-def spout(setting: Setting, case: Case) -> Measured:
+def spout(setting: Setting, case: Case) -> Timed:
     """Count the lines of a spout, on the engine that the contender is named for."""
     # Of batches that overlap the first timed ones were computed before the time begins.
     fewest = _FEWEST * case.pending
@@ -44,10 +44,10 @@ def spout(setting: Setting, case: Case) -> Measured:
             last = group.recentProgress[-len(timed.batches) :]
         setting.check(case, place, timed.emitted, "curr", _TABLE)
     on_spark = sum(progress.engine == "spark" for progress in last) / len(last)
-    return Measured(case, timed.batches, timed.seconds, on_spark)
+    return Timed(case, timed.batches, timed.seconds, on_spark)
 
 
-def frame(setting: Setting, case: Case) -> Measured:
+def frame(setting: Setting, case: Case) -> Timed:
     """Count a streaming DataFrame, split natively."""
     spark = setting.spark
     source = lines(spark, setting.files(case))
@@ -58,7 +58,7 @@ def frame(setting: Setting, case: Case) -> Measured:
             run.processAllAvailable()
         batches = durations(query)
         setting.check(case, place, UNTIMED + len(batches), "curr", _TABLE)
-    return Measured(case, batches, sum(batches), on_spark=1.0)
+    return Timed(case, batches, sum(batches), on_spark=1.0)
 
 
 class TimedSpout(IBatchSpout):

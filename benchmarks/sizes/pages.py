@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.report import Figure
 from benchmarks.sizes.cases import (
     KEYS_CONTENDERS,
     LOCAL,
@@ -12,8 +13,10 @@ from benchmarks.sizes.cases import (
     OTHERS,
     OURS,
     STORES,
+    Case,
     Effort,
     Measured,
+    Timed,
 )
 from benchmarks.sizes.plot import Style, short, svg
 from benchmarks.sizes.steady import Cost, Held
@@ -38,22 +41,33 @@ class Report:
         How long it was allowed to take.
     machine : str
         What it ran on.
-    measured : list of Measured
-        The cases.
+    timed : list of Timed
+        The runs of the cases.
     costs : list of Cost
         What a word cost in the course of a long run.
     held : list of Held
         What the process held in the course of many batches.
+    figures : list of Figure
+        What else was measured, that is not counting.
     left_out : list of str
         What was not measured, and why.
     """
 
     effort: Effort
     machine: str
-    measured: list[Measured] = field(default_factory=list)
+    timed: list[Timed] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+
+    @property
+    def measured(self) -> Sequence[Measured]:
+        """The cases, as far as they were run."""
+        runs: dict[Case, list[Timed]] = {}
+        for run in self.timed:
+            runs.setdefault(run.case, []).append(run)
+        return [Measured(case, of_case) for case, of_case in runs.items()]
 
 
 def with_report(page: str, report: Report) -> str:
@@ -91,7 +105,8 @@ def plotted(report: Report) -> str:
 
 def _text(report: Report) -> str:
     parts = [
-        f"One {report.effort.name} run, on {report.machine}.",
+        f"{report.effort.runs} {report.effort.name} runs, on {report.machine}. A rate is that of "
+        "the run in the middle; ± is half of what lies between the slowest and the fastest.",
         f"![Words counted a second by the size of a batch, for each store]({PLOT})",
     ]
     for store in STORES:
@@ -118,6 +133,9 @@ def _text(report: Report) -> str:
         parts += ["### In the course of a run", _cost_table(report.costs)]
     if report.held:
         parts.append(_held_table(report.held))
+    if report.figures:
+        rows = [[each.name, each.ours, each.baseline] for each in report.figures]
+        parts += ["### From Kafka, and rows", table(["", "", "beside, or wanted"], rows)]
     if report.left_out:
         parts += ["Not measured:", "\n".join(f"- {reason}" for reason in report.left_out)]
     return "\n\n".join(parts) + "\n"
@@ -160,7 +178,7 @@ def _pivoted(
 
 
 def _rate(found: Measured) -> str:
-    return short(found.rate)
+    return f"{short(found.rate)} ±{found.spread:.0%}"
 
 
 def _times(found: Measured) -> str:

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from benchmarks.sizes import command
-from benchmarks.sizes.cases import OURS, SHORT, Case, Measured
+from benchmarks.sizes.cases import OURS, SHORT, Case, Timed
 from benchmarks.sizes.contenders import CONTENDERS
 from benchmarks.sizes.setting import Setting
 
 EFFORT = replace(SHORT, sizes=(100,), keys=(), pending=(1,))
 
-Measure = Callable[[Setting, Case], Measured]
+Measure = Callable[[Setting, Case], Timed]
 
 
-def fast(setting: Setting, case: Case) -> Measured:
-    return Measured(case, [0.1, 0.2], 0.3)
+def fast(setting: Setting, case: Case) -> Timed:
+    return Timed(case, [0.1, 0.2], 0.3)
 
 
-def absent(setting: Setting, case: Case) -> Measured:
+def absent(setting: Setting, case: Case) -> Timed:
     raise ModuleNotFoundError("No module named 'bytewax'")
 
 
-def interrupted(setting: Setting, case: Case) -> Measured:
+def interrupted(setting: Setting, case: Case) -> Timed:
     raise KeyboardInterrupt
 
 
@@ -47,9 +47,10 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> dict[str, Measure]:
     return contenders
 
 
-def test_every_case_is_measured_once(setting: Setting, counting: dict[str, Measure]) -> None:
+def test_every_case_is_run_so_many_times(setting: Setting, counting: dict[str, Measure]) -> None:
     report = command._report(setting, [])
     assert [each.case for each in report.measured] == list(EFFORT.cases())
+    assert {len(each.runs) for each in report.measured} == {EFFORT.runs}
 
 
 def test_what_is_not_installed_is_left_out_and_told(
