@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trident.backends.hbase.backing_map import HBaseMap
+from trident.backends.hbase.backing_map import HBaseMap, check_family, families
 from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.errors import explained
-from trident.backends.hbase.tables import check_family, families
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding

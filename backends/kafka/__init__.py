@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from trident.backends.kafka.control_topic import ControlTopic
+from trident.backends.kafka.control_topic import ControlTopic, TopicReader
 from trident.backends.kafka.state import CommittedRecord, CommittedRecords, KafkaState
-from trident.backends.kafka.topic_reader import TopicReader
 from trident.states.errors import UsageError
 from trident.states.state import StateFactory
 from trident.states.values import StateType

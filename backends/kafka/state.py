@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trident.backends.kafka.control_topic import ControlTopic, Outgoing
-from trident.backends.kafka.topic_reader import TopicReader
+from trident.backends.kafka.control_topic import ControlTopic, Outgoing, TopicReader
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.state import Batch, State

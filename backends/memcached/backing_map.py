@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.memcached.connections import NodeAddress, NodeConnection, lent, too_large
-from trident.backends.memcached.exchange import NodeRequest, exchange, exchanging
+from trident.backends.memcached.connections import (
+    NodeAddress,
+    NodeConnection,
+    NodeRequest,
+    exchange,
+    exchanging,
+    lent,
+    too_large,
+)
 from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.wire import (
     END,

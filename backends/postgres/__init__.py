@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
+from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers, wait_committed
 from trident.backends.postgres.connections import OPTIONS, Database, address, examined
 from trident.backends.postgres.tables import (
     CATALOG,
@@ -16,7 +16,6 @@ from trident.backends.postgres.tables import (
     column_of,
     view_of,
 )
-from trident.backends.postgres.waiting import wait_committed
 from trident.backends.state_url import StateURL
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds

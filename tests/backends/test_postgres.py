@@ -505,9 +505,9 @@ def test_a_reader_waits_for_the_next_committed_batch(opened: Open) -> None:
 def test_whoever_waits_is_told_and_need_not_look(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trident.backends.postgres import waiting
+    from trident.backends.postgres import backing_map
 
-    monkeypatch.setattr(waiting, "_LOOK_SECONDS", 1000.0)
+    monkeypatch.setattr(backing_map, "_LOOK_SECONDS", 1000.0)
     state, reader = opened(), opened()
     committed(state, record(1), cat=1)
     thread = threading.Thread(target=wait_committed, args=[reader, 1, 30.0])

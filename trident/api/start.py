@@ -33,9 +33,9 @@ from trident.operations.builtin import Debug, Negate
 from trident.operations.callables import Native
 from trident.operations.interfaces import Consumer
 from trident.operations.kept_answers import KeptAnswers
-from trident.plan.description import described_states
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node, OutputMode, StateNode
+from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.query_checks import check_made, check_made_updatable
 from trident.spouts.classic import ICommitterTransactionalSpout

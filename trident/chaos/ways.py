@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -20,44 +19,23 @@ MOST = 9
 """How many words a batch has at most."""
 
 
-class Way(ABC):
-    """How drivers run.
+class Way:
+    """How drivers run: forked from this process, which has everything loaded.
 
     `episode` is what happens to drivers.
     """
 
-    source_name: ClassVar[str]
-    words: ClassVar[int]
-    episode: ClassVar[type[Episode]]
+    source_name = "opaque"
+    words = 1500
+    episode: ClassVar[type[Episode]] = Episode
 
     @contextmanager
     def served(self, folder: Path) -> Iterator[Sequence[Trouble]]:
         """Run what drivers need besides; give what can be done to it."""
         yield ()
 
-    @abstractmethod
     def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
         """Give the source that the user names; raise UsageError where there is none."""
-
-    @abstractmethod
-    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Contender:
-        """Return a topology as a contender."""
-
-    @abstractmethod
-    def by_hand(
-        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
-    ) -> Sequence[Contender]:
-        """Return the same, written by hand, in ways that can't be exact."""
-
-
-class Forked(Way):
-    """Drivers are forked from this process, which has everything loaded."""
-
-    source_name = "opaque"
-    words = 1500
-    episode = Episode
-
-    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
         if name.startswith("kafka:"):
             from trident.chaos.kafka_words import kafka_words
 
@@ -67,10 +45,12 @@ class Forked(Way):
         return nullcontext(OwnSpout(record, MOST, name))
 
     def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Declared:
+        """Return a topology as a contender."""
         return Declared(name, kept, source)
 
     def by_hand(
         self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
     ) -> Sequence[Contender]:
+        """Return the same, written by hand, in ways that can't be exact."""
         parts = (record, MOST, plain, redis)
         return [CountedByHand(*parts), Classical(*parts)]

@@ -21,7 +21,7 @@ from trident.chaos.servers import checkpoints
 from trident.chaos.store import MapStore, opened
 from trident.chaos.tables import TableStore, opened_tables
 from trident.chaos.truth import Truth
-from trident.chaos.ways import Forked, Way
+from trident.chaos.ways import Way
 from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
 from trident.states.errors import UsageError
@@ -165,7 +165,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 def _way(arguments: argparse.Namespace) -> Way:
     """Return how drivers run, and fill in what is left out."""
-    way: Way = Forked()
+    way = Way()
     if arguments.spark:
         from trident.chaos.on_spark import SparkClients, SparkPrograms
         from trident.spark.java import require_java

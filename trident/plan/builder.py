@@ -13,7 +13,6 @@ from trident.errors import DuplicateNameError, OperationTypeError, PlanError, de
 from trident.operations.interfaces import Operation, operation_name
 from trident.operations.kept_answers import KeptAnswers
 from trident.plan.call_site import caller
-from trident.plan.connected import Connected, ConnectedSteps
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
@@ -26,7 +25,7 @@ from trident.plan.nodes import (
     StaticStateNode,
     StaticStreamNode,
 )
-from trident.plan.plan import Plan, ancestors
+from trident.plan.plan import Connected, ConnectedSteps, Plan, ancestors
 from trident.states.errors import StateURLError
 from trident.states.state import StateFactory
 from trident.tuples.fields import Fields

@@ -1,16 +1,22 @@
-"""Where a state is kept, and what a batch asks of its store; never a password."""
+"""Where a state is kept, what a batch asks of its store, and what the log keeps of it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from trident.backends.rows import Rows
-from trident.operations.annotations import callable_name
+from trident.operations.annotations import callable_name, identified
+from trident.operations.row_writer import RowWriter
+from trident.operations.state_updaters import AggregatingUpdater
+from trident.plan.nodes import StateUpdateNode
+from trident.plan.plan import BatchGroup
 from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import masked
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, RoundTrips
+from trident.windows.window_updater import WindowUpdater
 
 
 @dataclass(frozen=True)
@@ -78,3 +84,25 @@ def without_secrets(text: str) -> str:
         return ""
     kept = plain.rpartition("@")[2]
     return re.sub(r"\s+", " ", masked(f"{scheme}{mark}{kept}")).strip()
+
+
+def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
+    """Each state that a group updates, by name, as JSON values.
+
+    ``by`` is the class that aggregates or updates; ``key`` the types of its fields by name, None
+    where one is unknown; ``window`` is for windows.
+    """
+    return {node.state.name: _described(node) for node in group.updates}
+
+
+def _described(node: StateUpdateNode) -> dict[str, Any]:
+    updater = node.updater
+    if isinstance(updater, RowWriter):
+        return {"by": updater.label}
+    by = updater.aggregator if isinstance(updater, AggregatingUpdater) else updater
+    found: dict[str, Any] = {"by": identified(by)}
+    if node.group:
+        found["key"] = dict(node.fields.select(node.group).types)
+    if isinstance(updater, WindowUpdater):
+        found["window"] = updater.shape
+    return found
