@@ -221,9 +221,9 @@ def test_a_page_that_is_left_costs_nothing_more(page: Page, tab: Tab) -> None:
     tab.goto(f"{page.server.url}/")
     wait_for(tab, UP_TO_DATE)
     watched = page.server.connections._open
-    assert [each for each in watched if each.busy]
+    assert [each for each in watched if each._running]
     tab.goto("about:blank")
-    until(lambda: not [each for each in list(watched) if each.busy])
+    until(lambda: not [each for each in list(watched) if each._running])
 
 
 # The texts whose contrast is below 4.5, by the colours that the browser has worked out

@@ -150,7 +150,16 @@ def _beside(*columns: Iterable[str]) -> Iterator[str]:
 
 
 def _table(id: str, now: Shown) -> Iterator[str]:
-    title, caption, columns = _TABLES[id]
+    columns = _TABLES[id][2]
+    failed = (_FAILED if id == "groups" and tells_failure(row) else "" for row in now.rows[id])
+    rows = (_row(row, columns, kind) for row, kind in zip(now.rows[id], failed, strict=True))
+    return _framed(id, *_TABLES[id], rows)
+
+
+def _framed(
+    id: str, title: str, caption: str, columns: Sequence[str], rows: Iterable[str]
+) -> Iterator[str]:
+    """A table with its title, which scrolls where it is too wide."""
     heads = "".join(
         f'<th scope="col"{_numeric(name)}>{_text(name.removeprefix("#"))}</th>' for name in columns
     )
@@ -158,8 +167,7 @@ def _table(id: str, now: Shown) -> Iterator[str]:
     yield f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(title)}">'
     yield f"<table><caption>{_text(caption)}</caption><thead><tr>{heads}</tr></thead>"
     yield f'<tbody id="{id}">'
-    for row in now.rows[id]:
-        yield _row(row, columns, _FAILED if id == "groups" and tells_failure(row) else "")
+    yield from rows
     yield "</tbody></table></div></section>"
 
 
@@ -184,20 +192,16 @@ def _numeric(column: str) -> str:
 
 def _states(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The table of states, which don't change."""
-    states = [state for plan in plans for state in plan["states"]]
-    if not states:
-        return
-    yield '<section aria-labelledby="of-states"><h2 id="of-states">States</h2>'
-    yield '<div class="scroll" tabindex="0" role="region" aria-label="States"><table>'
-    yield "<caption>What is guaranteed of each, and why</caption><thead><tr>"
-    yield "".join(f'<th scope="col">{name}</th>' for name in STATE_COLUMNS)
-    yield "</tr></thead><tbody>"
-    for state in states:
-        name, level, *others = map(_text, state_row(state))
-        sure = "" if state["guarantee"] is None else "sure" if level == "exactly once" else "unsure"
-        cells = "".join(f"<td>{each}</td>" for each in others)
-        yield f'<tr><th scope="row">{name}</th><td class="{sure}">{level}</td>{cells}</tr>'
-    yield "</tbody></table></div></section>"
+    rows = [_state(state) for plan in plans for state in plan["states"]]
+    caption = "What is guaranteed of each, and why"
+    return _framed("states", "States", caption, STATE_COLUMNS, rows) if rows else iter(())
+
+
+def _state(state: Mapping[str, Any]) -> str:
+    name, level, *others = map(_text, state_row(state))
+    sure = "" if state["guarantee"] is None else "sure" if level == "exactly once" else "unsure"
+    cells = "".join(f"<td>{each}</td>" for each in others)
+    return f'<tr><th scope="row">{name}</th><td class="{sure}">{level}</td>{cells}</tr>'
 
 
 def state_row(state: Mapping[str, Any]) -> tuple[str, ...]:

@@ -184,23 +184,10 @@ class KafkaSpout:
         return KafkaTridentSpoutTransactional(_checked(**locals()))
 
 
-def _checked(
-    servers: Any,
-    topics: Any,
-    first_poll: Any,
-    timestamp: Any,
-    fields: Any,
-    translator: Any,
-    key: Any,
-    value: Any,
-    max_records: Any,
-    on_error: Any,
-    fail_on_data_loss: bool,
-    poll_timeout: Any,
-    partition_refresh: Any,
-    settings: Any,
-) -> KafkaSettings:
-    names = Fields.of(DEFAULT if fields is None else fields)
+def _checked(**given: Any) -> KafkaSettings:
+    """The settings of what both kinds of spout are given."""
+    key, value, translator = given["key"], given["value"], given["translator"]
+    names = Fields.of(DEFAULT if given["fields"] is None else given["fields"])
     for which, kind in (("key", key), ("value", value)):
         if not callable(kind) and kind not in DECODERS:
             raise UsageError(f"KafkaSpout: {which}=", str(kind), list(DECODERS), "Or a function.")
@@ -210,38 +197,35 @@ def _checked(
                 advice = "A translator makes other fields."
                 raise UsageError("KafkaSpout: a record has no", name, COLUMNS, advice)
         names = typed(names, key, value)
-    elif fields is None:
+    elif given["fields"] is None:
         raise UsageError("KafkaSpout: a translator needs fields=, the names of what it returns")
-    strategy = _strategy(first_poll)
-    if (strategy.otherwise == "TIMESTAMP") != (timestamp is not None):
+    strategy = _strategy(given["first_poll"])
+    if (strategy.otherwise == "TIMESTAMP") != (given["timestamp"] is not None):
         raise UsageError("KafkaSpout: timestamp= goes with first_poll=TIMESTAMP, and it with that")
-    for name, least, found in (
-        ("max_records", 1, max_records),
-        ("poll_timeout", 0, poll_timeout),
-        ("partition_refresh", 0, partition_refresh),
-    ):
+    for name, least in (("max_records", 1), ("poll_timeout", 0), ("partition_refresh", 0)):
+        found = given[name]
         if isinstance(found, bool) or not isinstance(found, int | float) or found < least:
             raise UsageError(f"KafkaSpout: {name}= is {described(found)}; at least {least} is due")
-    if not (callable(on_error) or isinstance(on_error, DeadLetterTopic)) and (
-        on_error not in ("fail", "skip")
-    ):
+    on_error, servers = given["on_error"], given["servers"]
+    told = callable(on_error) or isinstance(on_error, DeadLetterTopic)
+    if not told and on_error not in ("fail", "skip"):
         advice = "Or a function, or a DeadLetterTopic."
         raise UsageError("KafkaSpout: on_error=", str(on_error), ["fail", "skip"], advice)
-    client = dict(settings or {})
+    client = dict(given["settings"] or {})
     for name in sorted(client.keys() & {*FIXED, "bootstrap.servers", "logger", "error_cb"}):
         raise UsageError(f"KafkaSpout: the setting {name!r} is the spout's own; leave it out")
     return KafkaSettings(
         servers=servers if isinstance(servers, str) else ",".join(servers),
-        topics=_topics(topics),
+        topics=_topics(given["topics"]),
         first_poll=strategy,
-        timestamp=_milliseconds(timestamp),
+        timestamp=_milliseconds(given["timestamp"]),
         fields=names,
         translation=Translation(names.names, key, value, translator),
-        max_records=max_records,
+        max_records=given["max_records"],
         on_error=on_error,
-        fail_on_data_loss=fail_on_data_loss,
-        poll_timeout=poll_timeout,
-        partition_refresh=partition_refresh,
+        fail_on_data_loss=given["fail_on_data_loss"],
+        poll_timeout=given["poll_timeout"],
+        partition_refresh=given["partition_refresh"],
         client=client,
     )
 
