@@ -34,7 +34,7 @@ from trident.states.serializers import JSONSerializer, PickleSerializer, Seriali
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory
 from trident.states.store import Store
 from trident.states.table.cache import CachedMap
-from trident.states.table.layers import MicroBatchMap
+from trident.states.table.split import MicroBatchMap
 from trident.states.table.table import Counts, LayeredMap
 from trident.states.updaters import (
     CombinerValueUpdater,

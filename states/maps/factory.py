@@ -20,7 +20,8 @@ from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store
 from trident.states.table.cache import CachedMap
-from trident.states.table.layers import KeyFactory, MicroBatchMap, NamedKeysMap
+from trident.states.table.named_keys import KeyFactory, NamedKeysMap
+from trident.states.table.split import MicroBatchMap
 from trident.states.table.table import LayeredMap
 from trident.states.values import StateType
 
@@ -151,7 +152,7 @@ class MapStateFactory(StateFactory):
     key_factory : callable or None
         Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
         For what Storm wrote with a KeyFactory; see
-        :class:`~trident.states.table.layers.NamedKeysMap`. None keeps keys as they are encoded.
+        :class:`~trident.states.table.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
 
     Raises
     ------

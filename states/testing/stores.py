@@ -1,6 +1,6 @@
-"""Stores in memory, one for each ability, on which every misfortune can be played.
+"""Stores in memory, on which every misfortune can be played: the two methods, and a fence.
 
-They show the shortest correct form of each ability, and are what the protocol is tested on.
+They show the shortest correct form, and are what the protocol is tested on.
 """
 
 from __future__ import annotations
@@ -251,55 +251,6 @@ class FencedMap(AtomicControlMap):
             return (changes if same else []), same
 
         return self.server.write(decide)
-
-
-class ComparedMap(AtomicControlMap):
-    """Writes an entry only where it still has the value that was read: that is its version."""
-
-    def multiPutVersioned(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-    ) -> list[bool]:
-        changes = self._changes(keys, values)
-
-        def decide() -> tuple[Changes, list[bool]]:
-            same = [a == b for a, b in zip(self.multiGet(keys), versions, strict=True)]
-            return [change for change, fits in zip(changes, same, strict=True) if fits], same
-
-        return self.server.write(decide)
-
-
-class EntryMap(AtomicControlMap):
-    """Writes an entry only where it still has the version that was read; 0 is absent."""
-
-    def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[bytes | None, int]]:
-        return [self.server.get(key) or (None, 0) for key in keys]
-
-    def multiPutVersioned(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[int]
-    ) -> list[bool]:
-        changes = self._changes(keys, values)
-
-        def decide() -> tuple[Changes, list[bool]]:
-            found = [version for _, version in self.multiGetVersioned(keys)]
-            same = [a == b for a, b in zip(found, versions, strict=True)]
-            return [change for change, fits in zip(changes, same, strict=True) if fits], same
-
-        return self.server.write(decide)
-
-
-class VersionedMap(AtomicControlMap):
-    """Shows the write of the highest version, whichever came last."""
-
-    def multiPutAt(self, keys: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
-        def decide() -> tuple[Changes, None]:
-            newer: Changes = []
-            for key, value in zip(keys, values, strict=True):
-                stored = self.server.get(key)
-                if stored is None or stored[1] <= version:
-                    newer.append((key, (value, version)))
-            return newer, None
-
-        self.server.write(decide)
 
 
 def _reached(kind: type[PlainMap], number: int) -> PlainMap:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
+from tests.states.abilities import EntryMap, VersionedMap
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import POINTS, watching
 from trident.errors import CopiedLogError, FailedException, OtherLogError, StaleBatchError
@@ -16,13 +17,7 @@ from trident.states.control import ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import (
-    EntryMap,
-    FencedMap,
-    PlainMap,
-    TroubledServer,
-    VersionedMap,
-)
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
 from trident.states.values import StateType, Token
 
 STORES = [FencedMap, EntryMap, VersionedMap, PlainMap]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from tests.states.abilities import EntryMap
 from trident.states import (
     Ability,
     CachedMap,
@@ -22,11 +23,7 @@ from trident.states.table.build import layered
 from trident.states.testing.check_map import MapChecks
 from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
 from trident.states.testing.checks import begun, record
-from trident.states.testing.stores import (
-    EntryMap,
-    FencedMap,
-    PlainMap,
-)
+from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
 
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})

@@ -9,16 +9,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.protocol import broken
+from tests.states.abilities import ComparedMap, EntryMap, VersionedMap
 from trident.errors import StateError
 from trident.states import TransactionalMap
 from trident.states.testing.machine import StatesMachine
-from trident.states.testing.stores import (
-    ComparedMap,
-    EntryMap,
-    FencedMap,
-    PlainMap,
-    VersionedMap,
-)
+from trident.states.testing.stores import FencedMap, PlainMap
 
 BUDGET = 300
 """How many runs may pass before a rule that was taken out shows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.protocol.broken import CacheFirst
+from tests.states.abilities import EntryMap, VersionedMap
 from trident.errors import StaleBatchError
 from trident.states import (
     CachedMap,
@@ -19,13 +20,7 @@ from trident.states import (
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds import OPAQUE
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import (
-    EntryMap,
-    FencedMap,
-    PlainMap,
-    TroubledServer,
-    VersionedMap,
-)
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
 
 BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))
 

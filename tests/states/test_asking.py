@@ -21,7 +21,7 @@ from trident.states.asking import Reading, Wait, asked, finished, wait_for
 from trident.states.control import ControlRecord
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import read_each
-from trident.states.table.layers import NamedKeysMap
+from trident.states.table.named_keys import NamedKeysMap
 from trident.states.values import Token
 
 

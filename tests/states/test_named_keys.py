@@ -13,7 +13,7 @@ from trident.backends.memory import MemoryMap
 from trident.states import OpaqueMap
 from trident.states.errors import StateError
 from trident.states.maps.factory import MapStateFactory
-from trident.states.table.layers import KeyFactory, NamedKeysMap
+from trident.states.table.named_keys import KeyFactory, NamedKeysMap
 from trident.testing.servers.promised import Served
 
 
