@@ -120,6 +120,31 @@ def test_a_changed_load_is_known_soon(tuples: int, seed: int) -> None:
         assert regret(simulation.run(load, repeat(tuples, 300))[HOT:]) <= 0.1
 
 
+@pytest.mark.parametrize("tuples", [160_000, 1_000_000])
+@pytest.mark.parametrize("before", [3_000, 10_000])
+@pytest.mark.parametrize("each", [20e-6, 40e-6])
+def test_batches_that_have_grown_run_on_spark_where_small_ones_took_too_long(
+    tuples: int, before: int, each: float
+) -> None:
+    def load(engine: str, tuples: int) -> float:
+        return each * tuples if engine == "local" else 0.5 + each / 2 * tuples
+
+    simulation = Simulation(cores=2)
+    simulation.run(load, repeat(before, 300))
+    assert regret(simulation.run(load, repeat(tuples, 100))[HOT:]) <= 0.1
+
+
+@pytest.mark.parametrize("every", [4, 10, 30, 100])
+def test_a_load_that_swings_costs_tries_of_three_percent(every: int) -> None:
+    costs, batches = Costs(2), []
+    for number in range(2_000):
+        took = {"local": 4.0 if number // every % 2 else 1.0, "spark": 10.0}
+        engine = costs.choose(100_000)
+        costs.took(engine, 100_000, took[engine])
+        batches.append(Ran(engine, took[engine], took["local"]))
+    assert regret(batches) <= 0.03
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_an_engine_that_has_got_faster_is_found_by_a_try(seed: int) -> None:
     simulation, tuples = Simulation(seed), 100_000

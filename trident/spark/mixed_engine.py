@@ -60,9 +60,10 @@ class Costs:
         local, spark = self._expected("local", tuples), self._expected("spark", tuples)
         least, most = sorted((local, spark))
         faster, slower = ("local", "spark") if local <= spark else ("spark", "local")
-        if least < self._peak[size] / 3:
+        if least < self._peak[size] / 3 and self._earned[size] >= 0:
             self._took[slower].pop(size, None)
             self._peak[size] = 0.0
+            self._earned[size] -= _BELIEVED * (most - least)  # the next time this has to be earned
             return self.choose(tuples)
         self._peak[size] = max(self._peak[size], least)
         self._earned[size] += _TRIED * least * least / most
@@ -92,7 +93,11 @@ class Costs:
         size, took = _size(tuples), self._took[engine]
         sizes = [each for each in list(took) if len(took[each]) >= _BELIEVED]
         nearest = min(sizes, key=lambda each: abs(each - size), default=None)
-        guess = 0.0 if nearest is None else _least(took[nearest], tuples)
+        guess = 0.0
+        if nearest is not None:
+            # Spark's jobs take long for few tuples; how little longer for more isn't known.
+            most = tuples if engine == "local" else min(tuples, 2 << 2 * nearest)
+            guess = _least(took[nearest], most)
         if engine == "spark":
             return max(guess, _FIXED["spark"] + self._expected("local", tuples) / self._cores)
         if len(known := self._took["spark"].get(size, ())) < _BELIEVED:
