@@ -177,7 +177,9 @@ def test_a_failure_of_a_batch_behind_a_discarded_one_is_not_its_next_attempts() 
                 self.failed.set()
                 raise ZeroDivisionError
             following = Due(Token(due.token.txid + 1, 0), {})
-            return SimpleNamespace(token=due.token, nbytes=0, following=following)
+            return SimpleNamespace(
+                token=due.token, nbytes=0, following=following, discard=lambda: None
+            )
 
         def commit(self, attempt: Any) -> None:
             self.failed.wait(60)

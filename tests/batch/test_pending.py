@@ -15,8 +15,15 @@ import pytest
 
 from tests import forks
 from tests.batch import overlapping_run
-from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
-from trident import FeederBatchSpout, Fields, Function, Split, TridentTopology
+from tests.batch.overlapping_run import EXPECTED, PENDING, TEXT, WORDS, Words, counts, topology
+from trident import (
+    FeederBatchSpout,
+    Fields,
+    FixedBatchSpout,
+    Function,
+    Split,
+    TridentTopology,
+)
 from trident.api.run import Run
 from trident.backends import redis
 from trident.backends.memory import MemoryMapState
@@ -33,6 +40,7 @@ from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.values import Token
 from trident.storm import IRichSpout
 from trident.testing import fail_at, hold_at
+from trident.testing.servers.process import wait_until
 from trident.tuples.block import block_of
 
 KINDS = pytest.mark.parametrize("kind", ["opaque", "transactional"])
@@ -195,6 +203,31 @@ def test_a_batch_that_fails_takes_those_behind_it_with_it(
     assert again.index(2) < again.index(3)
 
 
+class Meeting(Function):
+    """Passes a word on when the other one of a pair is there too, in a task of another batch."""
+
+    def __init__(self, folder: Path, pair: set[str]) -> None:
+        self.folder = folder
+        self.pair = pair
+
+    def execute(self, tuple: Any, collector: TridentCollector) -> None:
+        (self.folder / tuple[0]).touch()
+        for other in self.pair - {tuple[0]} if tuple[0] in self.pair else ():
+            wait_until((self.folder / other).exists, 60)
+        collector.emit([tuple[0]])
+
+
+@pytest.mark.spark
+def test_the_jobs_of_several_batches_run_at_once_on_spark(tmp_path: Path, spark: Any) -> None:
+    spout = FixedBatchSpout("line string", 1, ["first"], ["one"], ["other"], ["last"])
+    made = topology(tmp_path, spout, Meeting(tmp_path, {"one", "other"}))
+    with made.start(spark, trigger="available", engine="spark", max_pending=3) as run:
+        run.awaitTermination(120)
+        [group] = run.groups.values()
+        assert [progress.attempts for progress in group.recentProgress] == [1] * 4
+    assert counts(tmp_path) == dict.fromkeys(["first", "one", "other", "last"], 1)
+
+
 class Failing(Function):
     """Passes words on, and fails with `error` at the word "here", once, in whatever process."""
 
@@ -228,9 +261,9 @@ def test_an_error_while_a_batch_is_computed_stops_the_run_after_those_before_it(
     spout = Words()
     with pytest.raises(Exception, match="a bug"):
         engine.run_all(spout, Failing(engine, ValueError("a bug")))
-    emitted = max(txid for call, txid in spout.calls if call == "emit")
+    failed = TEXT.index("here") // WORDS
     acknowledged = [txid for call, txid in spout.calls if call == "success"]
-    assert acknowledged == list(range(1, emitted))
+    assert acknowledged == list(range(1, failed + 1))
     engine.run_all(Words())
     assert engine.counts == EXPECTED
 

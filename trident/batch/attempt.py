@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter, time_ns
 from typing import Any, NamedTuple
 
-from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
+from trident.batch.computed import NOTHING_COMPUTED, Computed, Computing, Postponed
 from trident.batch.work import BatchWork
 from trident.log.entry import ACTIVE, MOMENT, plans_of_streams
 from trident.states.values import Token
@@ -41,7 +41,7 @@ class Attempt:
     planned: Mapping[str, Any] | None
     metadata: Mapping[str, Any]
     active: Mapping[str, Sequence[str]]
-    computed: Computed | Postponed | None
+    computed: Computed | Computing | Postponed | None
     watch: Stopwatch
     dead_letter: str | None = None
 
@@ -49,6 +49,15 @@ class Attempt:
     def nbytes(self) -> int:
         """Roughly how many bytes are kept until it is written."""
         return self.computed.nbytes if self.computed else 0
+
+    def result(self) -> Computed | Postponed | None:
+        """Wait until it is computed; raise what that has failed with."""
+        return self.computed.result() if isinstance(self.computed, Computing) else self.computed
+
+    def discard(self) -> None:
+        """Wait until nothing runs for it any more."""
+        if isinstance(self.computed, Computing):
+            self.computed.wait()
 
     @property
     def following(self) -> Due:
@@ -92,7 +101,7 @@ class Making:
             known = planned = {**known, **work.emitted_plan}
             if active:
                 known = planned = {**known, ACTIVE: active}
-        computed: Computed | Postponed | None = None
+        computed: Computed | Computing | Postponed | None = None
         if to_run and dead_letter is None:
             computed = work.compute(token)
             watch.done("run")

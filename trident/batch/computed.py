@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -66,6 +67,32 @@ class Postponed:
     run: Callable[[ControlRecord], Outcome]
     nbytes = 0
     """Nothing is kept for it in this process."""
+
+
+class Computing:
+    """A batch whose steps run in a thread, beside those of others.
+
+    `expected` is how many bytes it is taken for until that is known.
+    """
+
+    def __init__(self, running: Future[Computed | Postponed], expected: int) -> None:
+        self._running = running
+        self._expected = expected
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how many bytes are kept until it is written."""
+        if not self._running.done() or self._running.exception() is not None:
+            return self._expected
+        return self._running.result().nbytes
+
+    def result(self) -> Computed | Postponed:
+        """Wait for its steps; raise what they have failed with."""
+        return self._running.result()
+
+    def wait(self) -> None:
+        """Wait for the end of its steps, whatever came of them."""
+        wait([self._running])
 
 
 Apply = Callable[[DeferredUpdate, State, Task], Any]

@@ -141,6 +141,8 @@ class PendingBatches:
     def _discard(self) -> None:
         """Drop the batches behind one that has failed, once the committer has passed over them."""
         while self._pending:
-            self._pending.popleft().wait()
+            discarded = self._pending.popleft()
+            discarded.wait()
+            discarded.batch.discard()  # it lets go of what its next emission has the names of
         if self._committer is not None:
             self._committer.go_on()

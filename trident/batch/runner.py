@@ -281,11 +281,12 @@ class BatchRunner:
 
     def _commit(self, attempt: Attempt, digest: str | None, query_id: str | None) -> Outcome:
         self._check_unused()
+        computed = attempt.result()
         self._begun = True
         watch = attempt.watch
         watch.go_on()
         ledger, states, work = self._ledger, self._states, attempt.work
-        entry, computed = ledger.entry, attempt.computed
+        entry = ledger.entry
         token = entry.begun
         outcome, ready, swept = Outcome(), None, False
         begun_states: Iterable[str] = ()

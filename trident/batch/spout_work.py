@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from trident.batch.computed import Computed, Postponed
+from trident.batch.computed import Computed, Computing, Postponed
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine, NothingNew
 from trident.sources.source import StreamSource, Tuples
@@ -76,7 +76,7 @@ class SpoutWork(BatchWork):
         same = all(metadata.get(name) == found for name, found in self.emitted_metadata.items())
         return same and all(source.leaves_txid for source in self._sources)
 
-    def compute(self, token: Token) -> Computed | Postponed:
+    def compute(self, token: Token) -> Computed | Computing | Postponed:
         # Of the record only the token is asked for, by errors, before the batch is begun.
         emitted, self._emitted = self._emitted, {}
         return self._engine.compute(ControlRecord("", token, token.txid - 1), emitted)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
+from trident.batch.computed import NOTHING_COMPUTED, Computed, Computing, Postponed
 from trident.batch.outcome import Outcome
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
@@ -59,8 +59,8 @@ class BatchWork(ABC):
         """
         return True
 
-    def compute(self, token: Token) -> Computed | Postponed:
-        """Run all steps of the batch that can run before it begins.
+    def compute(self, token: Token) -> Computed | Computing | Postponed:
+        """Run all steps of the batch that can run before it begins, or have them run.
 
         What is left to do is handed to :meth:`write`. A FailedException fails this attempt.
         """
@@ -103,8 +103,10 @@ class GroupEngine(Protocol):
         The tuples are as :meth:`compute` takes them, with what became of each partition.
         """
 
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
-        """Run all steps of a batch that can run before its states are begun.
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Computing | Postponed:
+        """Run all steps of a batch that can run before its states are begun, or have them run.
 
         Those are all but the updates of states that the driver hosts. Where tasks update a state,
         or a step reads what the batch updates, no step is run.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from time import perf_counter
 from typing import cast
 
 from pyspark.sql import SparkSession
 
 from trident.backends.rows.state import RowsState
-from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
+from trident.batch.computed import Computed, Computing, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -70,6 +72,15 @@ class SparkGroupEngine:
         self._counts = TaskCounts(session)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
+        self._here = StatesHere(self._states)
+        self._beside: ThreadPoolExecutor | None = None
+        self._latest: int | None = None
+        self._counting = Lock()
+        self._asked_before = self._asked.counts()
+
+    def overlap(self, batches: int) -> None:
+        """Run the jobs of so many batches of spouts at once, from the second batch on."""
+        self._beside = ThreadPoolExecutor(batches, f"trident-{self._group.group.id}-compute")
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit partitions of a spout, on the executors; see `GroupEngine.read`."""
@@ -95,8 +106,17 @@ class SparkGroupEngine:
         self._kept[emission.stream, emission.token.txid] = kept
         return kept, emitted
 
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Computing | Postponed:
         """Run all steps of a batch of spouts but its updates; see `GroupEngine.compute`."""
+        if self._beside is None or self._latest is None:  # how large a batch is nobody knows yet
+            return self._compute(record, emitted)
+        return Computing(self._beside.submit(self._compute, record, emitted), self._latest)
+
+    def _compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Postponed:
         started = perf_counter()
         inputs: dict[str, InputFrame] = {
             source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
@@ -132,16 +152,21 @@ class SparkGroupEngine:
             run = partial(self._run, inputs, small, tuples, making, released)
             return Postponed("spark", tuples, run)
         noted = Noted()
-        before, started = self._asked.counts(), perf_counter()
+        started = perf_counter()
         try:
             with self._batch(record, inputs, noted, small=small) as batch:
                 ran = batch.run()
         finally:
             released()
-        counts = self._asked.since(before)
+        with self._counting:  # a batch beside this one may count what this one has done
+            counts, counted = self._asked.since(self._asked_before), self._counts.take()
+            self._asked_before = self._asked.counts()
         seconds = {"spark": making + perf_counter() - started}
-        outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.take())
-        return Computed(tuple(noted.updates), ran + outcome)
+        outcome = Outcome(tuples, *counts, seconds, "spark", counted)
+        computed = Computed(tuple(noted.updates), ran + outcome)
+        if self._beside is not None:
+            self._latest = computed.nbytes
+        return computed
 
     def _run(
         self,
@@ -194,7 +219,9 @@ class SparkGroupEngine:
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
-        self._quiet.off()
+        if self._beside is not None:
+            self._beside.shutdown(cancel_futures=True)
+        self._quiet.close()
         try:
             for stream, txid in list(self._kept):
                 self._release(stream, txid)
@@ -220,7 +247,7 @@ class SparkGroupEngine:
             inputs,
             self._schemas,
             next(iter(inputs.values())).frame.sparkSession,
-            StatesHere(self._states).ask,
+            self._here.ask,
             updating.write,
         )
         with self._shown(context.seal):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from math import inf
 
-from trident.batch.computed import Computed, Postponed
+from trident.batch.computed import Computed, Computing, Postponed
 from trident.batch.outcome import Outcome
 from trident.local.group_engine import LocalGroupEngine
 from trident.sources.emission import Emission, Emitted
@@ -136,7 +136,9 @@ class MixedGroupEngine:
         """Emit partitions where they are always emitted with a session: on executors."""
         return self._spark.read(emission)
 
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Computing | Postponed:
         """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
         tuples = sum(each.length for each in emitted.values())
         engine = self._local if self._costs.choose(tuples) == "local" else self._spark

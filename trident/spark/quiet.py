@@ -27,7 +27,7 @@ _OF_JVM = (
 
 
 class Quiet:
-    """While it is on, the JVM drops log messages of some forms, and Python those of this thread.
+    """While it is on, the JVM drops log messages of some forms, and Python those of some threads.
 
     No level and no setting is changed. A session of `local_session` is left alone, as its JVM logs
     to a file. The forms are Java regular expressions that match whole messages.
@@ -35,31 +35,40 @@ class Quiet:
 
     def __init__(self, session: SparkSession, *messages: str) -> None:
         self._filters: list[tuple[Any, Any]] = []
-        self._on = False
         self._loggers: list[logging.Logger] = []
-        self._python = _OfThread()
+        self._python = _OfThreads()
+        self._changing = threading.Lock()
         if session.conf.get(LOG_FILE, None) is None:
             self._loggers = loggers_of_errors()
             self._filters = _filters(access_to(session).jvm, f"(?s)({'|'.join(messages)})")
 
     def on(self) -> None:
         """Begin, also for what Python logs in the calling thread; may be repeated."""
-        self._python.thread = threading.get_ident()
-        if not self._on:
-            for config, denied in self._filters:
-                config.addFilter(denied)
-            for logger in self._loggers:
-                logger.addFilter(self._python)
-            self._on = True
+        with self._changing:
+            if not self._python.threads:
+                for config, denied in self._filters:
+                    config.addFilter(denied)
+                for logger in self._loggers:
+                    logger.addFilter(self._python)
+            self._python.threads.add(threading.get_ident())
 
     def off(self) -> None:
-        """End; may be repeated."""
-        if self._on:
-            for config, denied in self._filters:
-                config.removeFilter(denied)
-            for logger in self._loggers:
-                logger.removeFilter(self._python)
-            self._on = False
+        """End, unless it is on for another thread too; may be repeated."""
+        self._end({threading.get_ident()})
+
+    def close(self) -> None:
+        """End for all threads."""
+        self._end(set(self._python.threads))
+
+    def _end(self, threads: set[int]) -> None:
+        with self._changing:
+            was_on = bool(self._python.threads)
+            self._python.threads -= threads
+            if was_on and not self._python.threads:
+                for config, denied in self._filters:
+                    config.removeFilter(denied)
+                for logger in self._loggers:
+                    logger.removeFilter(self._python)
 
 
 class Without(logging.Filter):
@@ -73,13 +82,15 @@ class Without(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], self._kind))
 
 
-class _OfThread(logging.Filter):
-    """Drops what one thread logs."""
+class _OfThreads(logging.Filter):
+    """Drops what some threads log."""
 
-    thread = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.thread != self.thread
+        return record.thread not in self.threads
 
 
 def _filters(jvm: Any, regex: str) -> list[tuple[Any, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql.types import StructType
 from trident.spark.versions import made_of, table_of
 from trident.tuples.field_types import parts
 
+_making = Lock()
 _OTHERWISE = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
 
 ROW = "__trident_row"
@@ -75,11 +77,12 @@ def ddl_text(kind: str) -> str:
 
 def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:
     """``createDataFrame``, but the process's active session stays the same."""
-    before = SparkSession._activeSession
-    try:
-        return made_of(session, data, schema)
-    finally:
-        SparkSession._activeSession = before
+    with _making:
+        before = SparkSession._activeSession
+        try:
+            return made_of(session, data, schema)
+        finally:
+            SparkSession._activeSession = before
 
 
 def quoted(name: str) -> str:

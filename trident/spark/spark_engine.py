@@ -97,6 +97,8 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     ) -> GroupRun:
         run: GroupRun
         if folder is None:
+            if isinstance(opened, SparkGroupEngine) and max_pending > 1:
+                opened.overlap(max_pending)
             run = super().clock(group, opened, runner, folder, trigger, max_pending)
         else:
             assert isinstance(opened, SparkGroupEngine)

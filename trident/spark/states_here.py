@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from threading import Lock
 
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import LookUp, Update
@@ -17,18 +18,20 @@ from trident.tuples.block import NOTHING, Block
 
 
 class StatesHere:
-    """Asks the states of a batch."""
+    """Asks the states of batches."""
 
     def __init__(self, states: Mapping[str, State]) -> None:
         self._states = states
+        self._asking = Lock()  # a state is used by one thread at a time
 
     def ask(self, look_up: LookUp, inputs: Block, task: Task) -> Block:
         """Add to inputs what states answer."""
-        views = [
-            view_of(self._states[state.name], task, updated=updated)
-            for state, updated in zip(look_up.states, look_up.updated, strict=True)
-        ]
         with ExitStack() as cleaning:
+            cleaning.enter_context(self._asking)
+            views = [
+                view_of(self._states[state.name], task, updated=updated)
+                for state, updated in zip(look_up.states, look_up.updated, strict=True)
+            ]
             for query in look_up.row.queries:
                 cleaning.enter_context(prepared(query.step, query.operation, task))
             return look_up.row.apply(views, inputs, task)
