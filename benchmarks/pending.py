@@ -1,4 +1,6 @@
-"""Batches of 100,000 words with four of them pending, beside the same ones run one at a time.
+"""Batches with four of them pending, beside the same ones run one at a time.
+
+They have 100,000 words; on Spark 1,000 too, where the jobs of pending batches run at once.
 
 A state holds all words before the first batch that is timed. What makes one wait is a state in
 memory whose commit takes 50 ms more, as a store behind a network or a sync.
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _WORDS = 100_000
+_FEW = 1_000
 _A_LINE = 10
 _UNTIMED = 3
 _BATCHES = 10
@@ -51,6 +54,8 @@ def figures(folder: Path) -> Iterator[Figure]:
     for store in ("a store that takes 50 ms", "SQLite"):  # executors update Redis
         state, target = stores[store]
         yield bench.figure(f"Spark, {store}", state, spark, target)
+    name = f"Spark, batches of {_FEW:,} words, SQLite"
+    yield bench.figure(name, bench.sqlite, spark, 1.2, words=_FEW)
     spark.stop()
 
 
@@ -60,10 +65,8 @@ class _Bench:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = count()
-        self._batches = [_lines([f"word{number}" for number in range(KEYS)])]
-        text = _lines(zipf_words(_WORDS * (_UNTIMED + _BATCHES)))
-        share = _WORDS // _A_LINE
-        self._batches += [text[start : start + share] for start in range(0, len(text), share)]
+        self._all = _lines([f"word{number}" for number in range(KEYS)])
+        self._text = _lines(zipf_words(_WORDS * (_UNTIMED + _BATCHES)))
 
     def waiting(self, name: str) -> MapStateFactory:
         """A state in memory that makes one wait."""
@@ -74,20 +77,29 @@ class _Bench:
         """A state in a file."""
         return sqlite.opaque(self._folder / f"{name}.db")
 
-    def figure(self, name: str, state: Any, spark: SparkSession | None, target: float) -> Figure:
+    def figure(
+        self,
+        name: str,
+        state: Any,
+        spark: SparkSession | None,
+        target: float,
+        words: int = _WORDS,
+    ) -> Figure:
         """Compare pairs of runs, after one that isn't counted."""
         times = [
-            [self._seconds(state, spark, pending) for pending in (_PENDING, 1)]
+            [self._seconds(state, spark, pending, words) for pending in (_PENDING, 1)]
             for _ in range(_ROUNDS + 1)
         ]
         ours, baseline = zip(*times[1:], strict=True)
-        words = _WORDS * _BATCHES
-        return throughput(f"{name}: {_PENDING} pending; 1", words, ours, baseline, target=target)
+        name = f"{name}: {_PENDING} pending; 1"
+        return throughput(name, words * _BATCHES, ours, baseline, target=target)
 
-    def _seconds(self, state: Any, spark: SparkSession | None, pending: int) -> float:
+    def _seconds(self, state: Any, spark: SparkSession | None, pending: int, words: int) -> float:
         """How long the timed batches of a run took together."""
         name = f"run-{next(self._numbers)}"
-        spout = _Acked(self._batches)
+        share = words // _A_LINE
+        starts = range(0, (_UNTIMED + _BATCHES) * share, share)
+        spout = _Acked([self._all, *[self._text[start : start + share] for start in starts]])
         topology = word_count(spout, "line", state(name))
         with topology.start(
             spark,
