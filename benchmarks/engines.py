@@ -19,6 +19,7 @@ from benchmarks.report import Figure, throughput
 from benchmarks.sizes.setting import A_LINE, text_of
 from benchmarks.topologies import word_count
 from benchmarks.words import KEYS
+from tests.spark.cluster import cluster
 from trident import Fields, IBatchSpout, MemoryMapState
 from trident.backends import redis, sqlite
 from trident.spark import local_session
@@ -31,9 +32,8 @@ STORES = ("memory", "SQLite", "Redis")
 CHOSEN, LOCAL, SPARK = "chosen", "local", "Spark"
 _UNTIMED = 9
 _SPARK_EVERY = 3  # it takes the longest
-_SLOW_LINES = 1_000
+_SLOW_LINES = 500
 _SLOW_ROUNDS = 6
-_CLUSTER = "local-cluster[2,2,1024]"
 
 
 def figures(folder: Path) -> Iterator[Figure]:
@@ -53,15 +53,21 @@ def figures(folder: Path) -> Iterator[Figure]:
 
                 batches = [text.batch(number, words) for number in range(_UNTIMED + rounds)]
                 name = f"{store}, {words:,} words"
-                yield from _figures(folder, spark, name, batches, words, state)
+                lasts = store != "memory"
+                yield from _figures(folder, spark, name, batches, words, state, lasts=lasts)
         spark.stop()
-    spark = local_session(
-        **{"spark.master": _CLUSTER, "spark.executorEnv.PYTHONPATH": str(Path.cwd())}
-    )
-    batches = [text.pool[:_SLOW_LINES]] * (_UNTIMED + _SLOW_ROUNDS)
-    name, words = "a function of 2 ms a line", _SLOW_LINES * A_LINE
-    yield from _figures(folder, spark, name, batches, words, MemoryMapState.Factory, _slow)
-    spark.stop()
+    with cluster(folder, cores=2) as master:
+        spark = local_session(
+            **{
+                "spark.master": master,
+                "spark.driver.host": "127.0.0.1",
+                "spark.executorEnv.PYTHONPATH": str(Path.cwd()),
+            }
+        )
+        batches = [text.pool[:_SLOW_LINES]] * (_UNTIMED + _SLOW_ROUNDS)
+        name, words = "a function of 2 ms a line", _SLOW_LINES * A_LINE
+        yield from _figures(folder, spark, name, batches, words, MemoryMapState.Factory, _slow)
+        spark.stop()
 
 
 def _slow(line: str) -> list[str]:
@@ -77,6 +83,8 @@ def _figures(
     words: int,
     state: Callable[[str], StateFactory],
     split: Any = None,
+    *,
+    lasts: bool = False,
 ) -> Iterator[Figure]:
     """Compare what was chosen with each engine, over the batches that both of them ran."""
     engines: Mapping[str, Mapping[str, Any]] = {
@@ -90,7 +98,7 @@ def _figures(
         for engine, options in engines.items():
             place = f"{name}-{engine}".replace(" ", "-")
             spouts[engine] = spout = _Turns()
-            kept = {} if name.startswith("memory") else {"checkpoint": folder / place}
+            kept = {"checkpoint": folder / place} if lasts else {}
             running.enter_context(
                 word_count(spout, "line", state(place), split).start(**options, **kept)
             )

@@ -21,8 +21,8 @@ _PATIENCE = 90.0
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """Start a master and two workers of a core each; yield the master's address."""
+def cluster(folder: Path, cores: int = 1) -> Iterator[str]:
+    """Start a master and two workers of so many cores each; yield the master's address."""
     port = _free_port()
     address = f"spark://127.0.0.1:{port}"
     environment = {
@@ -47,7 +47,8 @@ def cluster(folder: Path) -> Iterator[str]:
         running.callback(_ended, master)
         _wait_for(lambda: _answers(port))
         for number in (1, 2):
-            limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"w{number}"))
+            limits = ("--cores", str(cores), "--memory", "1g")
+            limits += ("--work-dir", str(folder / f"w{number}"))
             worker = started(
                 f"worker{number}", f"{package}.worker.Worker", *place, *limits, address
             )

@@ -6,11 +6,14 @@ import math
 import random
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 
-from trident.spark.mixed_engine import Costs
+from trident.batch.computed import Computed
+from trident.batch.outcome import Outcome
+from trident.spark.mixed_engine import Costs, MixedGroupEngine
 
 Load = Callable[[str, int], float]
 """What a batch of so many tuples takes on an engine that is warm, in seconds."""
@@ -196,3 +199,15 @@ def test_a_batch_without_tuples_runs_here() -> None:
     for _ in range(10):
         assert costs.choose(0) == "local"
         costs.took("local", 0, 0.001)
+
+
+def test_what_a_batch_took_is_learned_from_its_computing_to_its_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learned = []
+    monkeypatch.setattr(Costs, "took", lambda costs, *given: learned.append(given))
+    computed = Computed((), Outcome(tuples=5, seconds={"compute": 1.0}, engine="local"))
+    written = computed.outcome + Outcome(seconds={"write": 2.0})
+    here: Any = Mock(acts_on_nothing=False, **{"write.return_value": written})
+    MixedGroupEngine(here, Mock(), CORES).write(Mock(), computed)
+    assert learned == [("local", 5, 3.0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from time import sleep
+from time import perf_counter, sleep
 from typing import Any
 
 import pytest
@@ -23,6 +23,8 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.errors import PlanError
+from trident.spark import group_engine
+from trident.spark.local_frame import local_frame
 from trident.spark.mixed_engine import Costs
 from trident.states.state import State, StateFactory
 
@@ -94,12 +96,23 @@ def test_the_states_are_the_same_whatever_engine_runs_which_batch(
     assert contents(counting.counts) == COUNTS
 
 
-def test_spark_is_forced_by_one_argument(spark: Any, tmp_path: Path) -> None:
+def test_spark_is_forced_by_one_argument_and_its_time_has_the_way_of_tuples_to_it(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = [0.0]
+
+    def moved(*given: Any) -> Any:
+        way[0] = 1_000.0
+        return local_frame(*given)
+
+    monkeypatch.setattr(group_engine, "local_frame", moved)
+    monkeypatch.setattr(group_engine, "perf_counter", lambda: perf_counter() + way[0])
     counting = Counting(tmp_path)
     with Engine(spark, tmp_path).start(counting.topology, engine="spark") as run:
         feed(run, counting.spout, [["a"]])
         assert run.lastProgress is not None
         assert run.lastProgress.engine == "spark"
+        assert run.lastProgress.seconds["spark"] > 1_000
 
 
 class Own(State):
