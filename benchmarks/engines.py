@@ -32,7 +32,7 @@ STORES = ("memory", "SQLite", "Redis")
 CHOSEN, LOCAL, SPARK = "chosen", "local", "Spark"
 _UNTIMED = 9
 _SPARK_EVERY = 3  # it takes the longest
-_SLOW_LINES = 500
+_SLOW_LINES = 1_000
 _SLOW_ROUNDS = 6
 
 

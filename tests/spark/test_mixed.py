@@ -8,6 +8,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 import pytest
+from pyspark import TaskContext
 
 from tests.topologies.conftest import Engine, contents, feed
 from trident import (
@@ -61,25 +62,29 @@ KNOWN = {("a",): 2 + 3 + 4, ("b",): 1, ("c",): 1 + 1}
 
 
 def slow(line: str) -> list[str]:
-    """Take a while, of which no core knows."""
+    """Take a while, of which no core knows, and tell where."""
     sleep(0.002)
-    return [line]
+    task = TaskContext.get()
+    return ["here" if task is None else f"partition {task.partitionId()}"]
 
 
-def test_a_slow_function_runs_on_spark_once_it_is_known_and_small_batches_here(
+def test_a_slow_function_runs_in_partitions_once_it_is_known_and_small_batches_here(
     spark: Any, tmp_path: Path
 ) -> None:
     spout, topology = FeederBatchSpout("line string"), TridentTopology()
     counts, engines = MemoryMapState.Factory(), []
-    lines = topology.newStream("lines", spout).each("line", slow, "word string")
-    lines.groupBy("word").persistentAggregate(counts, Count(), "count", name="counts")
+    lines = topology.newStream("lines", spout).each("line", slow, "where string")
+    lines.groupBy("where").persistentAggregate(counts, Count(), "count", name="counts")
     with Engine(spark, tmp_path).start(topology, engine="auto") as run:
         for size in (1, 300, 300, 300, 1):
             feed(run, spout, [["a"]] * size)
             assert run.lastProgress is not None
             engines.append(run.lastProgress.engine)
-        assert contents(counts) == {("a",): 902}
+        counted = contents(counts)
     assert engines == ["local", "local", "local", "spark", "local"]
+    assert counted.pop(("here",)) == 602
+    assert len(counted) > 1
+    assert sum(counted.values()) == 300
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -67,11 +67,12 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         if group.clock == "dataframe":
             return SparkGroupEngine(prepared, self._spark, states)
         session = own_session(self._spark, prepared.partitions)
-        engine = SparkGroupEngine(prepared, session, states)
         if self._choice == "spark" or only_on_spark(group):
-            return engine
+            return SparkGroupEngine(prepared, session, states)
         here = LocalGroupEngine(group, compile_job(group, Local()), states)
-        return MixedGroupEngine(here, engine, prepared.tasks)
+        # What is faster in one partition of Spark's is faster still in this process.
+        spark = SparkGroupEngine(prepared, session, states, small=0)
+        return MixedGroupEngine(here, spark, prepared.tasks)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
