@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.contender import EpisodePlace
+from trident.chaos.contender import Declared, EpisodePlace, OwnSpout
 from trident.chaos.process import UNHARMED, Life
 from trident.chaos.tables import ChangedTables, Changes, ChangesTruth, TablesByHand, TablesByNumber
 from trident.chaos.truth import Differences, Truth
+from trident.testing.servers.promised import Served
 
 
 @pytest.mark.parametrize("loop", [TablesByHand, TablesByNumber])
@@ -22,6 +24,22 @@ def test_a_loop_is_right_where_nothing_befalls_it(loop: type[TablesByHand], tmp_
     truth = ChangesTruth(record)
     with tables.reading(place, truth.keys) as read:
         assert truth.differences(read()) == Differences()
+
+
+def test_tasks_that_die_or_go_on_too_late_neither_lose_nor_double_rows(
+    postgres_server: Served, tmp_path: Path
+) -> None:
+    record = Changes("8", 70)
+    tables = ChangedTables(database_from_url(postgres_server.url), tasks=True)
+    place = EpisodePlace(tmp_path, f"chaos-{uuid4().hex[:8]}", "2")
+    counted = Declared("rows", tables, OwnSpout(record, 9, "opaque"))
+    counted.drive(place, Life(1, UNHARMED, tmp_path / "mark"))
+    truth = ChangesTruth(record)
+    with tables.reading(place, truth.keys) as read:
+        assert truth.differences(read()) == Differences()
+    assert set(place.notes.read_text().splitlines()) == {
+        *("task killed", "task stood still", "task ran twice")
+    }
 
 
 def test_a_reading_is_what_some_first_words_make_or_nothing() -> None:

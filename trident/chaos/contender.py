@@ -29,6 +29,7 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
 from trident.states.values import StateType
 
+_RETRIES = 30
 TopologyFunction = Callable[[Any, Any], TridentTopology]
 
 
@@ -50,6 +51,11 @@ class EpisodePlace:
     def checkpoint(self) -> Path:
         """The folder of the topology's log, or of what else can only be files."""
         return self.folder / "checkpoint"
+
+    @property
+    def notes(self) -> Path:
+        """The file in which processes of a driver note what happens to them, a line each."""
+        return self.folder / "notes"
 
     @property
     def checkpoints(self) -> dict[str, Any]:
@@ -137,6 +143,10 @@ class WhatIsKept(ABC):
 
     reads_whole: bool
 
+    def forked(self) -> WhatIsKept:
+        """Return the same for drivers that are forked, and run without Spark."""
+        return self
+
     @abstractmethod
     def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         """Return the topology of an episode, over a source, for one of its drivers."""
@@ -208,8 +218,9 @@ class Declared(Contender):
         return self.kept.declared(place, self.source.made(place, life.number), life.number)
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        # Some of them let batches overlap.
-        options = place.checkpoints | ({"max_pending": 3} if life.number % 4 == 3 else {})
+        # Attempts may fail as their tasks do; and some drivers let batches overlap.
+        options = {**place.checkpoints, "retries": _RETRIES}
+        options |= {"max_pending": 3} if life.number % 4 == 3 else {}
         with self.declared(place, life).start(None, trigger="available", **options) as run:
             run.awaitTermination()
 

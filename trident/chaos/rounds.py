@@ -85,6 +85,8 @@ class Episode:
             while not self._round() and len(self.tally.errors) < before + _MOST_ERRORS:
                 self.told()
             self.tally.add(reader.findings(), self.place.name)
+        if self.place.notes.exists():
+            self.tally.store.update(self.place.notes.read_text().splitlines())
 
     def _round(self) -> bool:
         """One driver, or two where one takes over; return whether one came to the end."""

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from trident.chaos.contender import (
 )
 from trident.chaos.process import Life
 from trident.chaos.record import Record
+from trident.chaos.rows_in_tasks import RowsInTasks
 from trident.chaos.servers import DATABASES, Trouble, started
 from trident.chaos.store import url_at
 from trident.chaos.truth import Key, Reading, Truth
@@ -114,27 +115,37 @@ class ChangedTables(WhatIsKept):
     """Tables in a database that hold changes: as they are, added up, and as a mirror.
 
     Each row has the number of the driver that read the change, so that rows of different attempts
-    of a batch can be told apart.
+    of a batch can be told apart. With `tasks` every second driver has processes write the rows.
     """
 
     database: RowsDatabase
+    tasks: bool = False
     reads_whole = True
 
     def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         def read_as(word: str) -> list[list[object]]:
             return [[*RowChange.parse(word), 1, life]]
 
+        def written(table: str, key: str | None = None, **how: Any) -> Rows:
+            if not (self.tasks and life % 2):
+                return Rows(self.database, table, key, **how)
+            rows = RowsInTasks(self.database, table, key, **how)
+            rows.notes, rows.seed = place.notes, f"{place.seed} {life}"
+            return rows
+
         changes, sums, mirror = (table_of(place, each) for each in TABLES)
         made = TridentTopology()
         read = made.newStream("words", source).each(
             "word", read_as, "n long, k long, op string, v long, changes long, life long"
         )
-        read.partitionPersist(Rows(self.database, changes), "n, k, v, life")
-        adding = Rows(self.database, sums, "k", mode="add")
-        read.partitionPersist(adding, "k, changes, v, life")
-        mirroring = Rows(self.database, mirror, "k", order_by="n", delete_where="op")
+        read.partitionPersist(written(changes), "n, k, v, life")
+        read.partitionPersist(written(sums, "k", mode="add"), "k, changes, v, life")
+        mirroring = written(mirror, "k", order_by="n", delete_where="op")
         read.partitionPersist(mirroring, "k, n, v, op, life")
         return made
+
+    def forked(self) -> ChangedTables:
+        return replace(self, tasks=self.database.hosted == "executor")
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:

@@ -46,7 +46,7 @@ class Way:
 
     def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Declared:
         """Return a topology as a contender."""
-        return Declared(name, kept, source)
+        return Declared(name, kept.forked(), source)
 
     def by_hand(
         self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
