@@ -60,7 +60,6 @@ from trident.plan.nodes import (
     PartitionNode,
     QueryEngine,
     SourceNode,
-    StateDeclaration,
     StateNode,
     StateQueryNode,
     StateUpdateNode,
@@ -429,50 +428,43 @@ def persistent_aggregate(
     key = group and parent.fields.select(group)
     declaration = builder.state(call, state, name, outputs, key)
     aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
+    updater: StateUpdater[Any]
     if isinstance(aggregator, CombinerAggregator):
-        update = _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
+        # The batch's own aggregates are combined with the stored ones.
+        before: Node = _aggregate(AggregateNode, call, builder, parent, group, given)
+        own = own_copy(aggregator)
+        updater = (
+            CombinerAggStateUpdater(own)
+            if group is None
+            else MapCombinerAggStateUpdater(own, group, outputs.names[0])
+        )
+        inputs = outputs = before.fields
     else:
+        # The batch's tuples are moved by key, and reduced onto the stored values.
         check_selection(call, inputs, parent.fields)
+        seen, grouped = parent.fields.select(inputs), group or Fields()
         check_aggregate_shape(call, aggregator, inputs, outputs)
-        check_new_fields(call, outputs, group or Fields())
-        update = _reduced(builder, parent, group, declaration, inputs, aggregator, outputs)
-    check_updatable(call, update.updater, declaration)
-    return update
-
-
-def _combined(
-    builder: Builder,
-    parent: Node,
-    group: Fields | None,
-    state: StateDeclaration,
-    inputs: Fields,
-    combiner: CombinerAggregator[Any],
-    outputs: Fields,
-) -> StateUpdateNode:
-    """Aggregate the batch, and combine its aggregates with the stored ones."""
-    partial = builder.add(
-        AggregateNode,
-        parent=parent,
-        group=group,
-        inputs=inputs,
-        aggregator=combiner,
-        outputs=outputs,
-    )
-    own = own_copy(combiner)
-    updater = (
-        CombinerAggStateUpdater(own)
-        if group is None
-        else MapCombinerAggStateUpdater(own, group, outputs.names[0])
-    )
-    return builder.add(
+        check_new_fields(call, outputs, grouped)
+        how = "global" if group is None else "partitionBy"
+        before = builder.add(PartitionNode, parent=parent, how=how, by=group)
+        updater = (
+            ReducerAggStateUpdater(aggregator)
+            if group is None
+            else MapReducerAggStateUpdater(aggregator, group, seen)
+        )
+        inputs = grouped + [name for name in inputs if name not in grouped]
+        outputs = parent.fields.select(grouped) + outputs.with_types(aggregator.infer_types(seen))
+    update = builder.add(
         StateUpdateNode,
-        parent=partial,
-        state=state,
-        inputs=partial.fields,
+        parent=before,
+        state=declaration,
+        inputs=inputs,
         updater=updater,
-        outputs=partial.fields,
+        outputs=outputs,
         group=group,
     )
+    check_updatable(call, updater, declaration)
+    return update
 
 
 def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
@@ -482,37 +474,6 @@ def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
         return deepcopy(combiner)
     except Exception:
         return combiner
-
-
-def _reduced(
-    builder: Builder,
-    parent: Node,
-    group: Fields | None,
-    state: StateDeclaration,
-    inputs: Fields,
-    reducer: ReducerAggregator[Any],
-    outputs: Fields,
-) -> StateUpdateNode:
-    """Move the batch's tuples by key, and reduce them onto the stored values."""
-    before, key = parent.fields, group or Fields()
-    seen = before.select(inputs)
-    moved = builder.add(
-        PartitionNode, parent=parent, how="global" if group is None else "partitionBy", by=group
-    )
-    updater = (
-        ReducerAggStateUpdater(reducer)
-        if group is None
-        else MapReducerAggStateUpdater(reducer, group, seen)
-    )
-    return builder.add(
-        StateUpdateNode,
-        parent=moved,
-        state=state,
-        inputs=key + [name for name in inputs if name not in key],
-        updater=updater,
-        outputs=before.select(key) + outputs.with_types(reducer.infer_types(seen)),
-        group=group,
-    )
 
 
 def partition_persist(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import Protocol
 
 from trident.server.limits import DRPCLimits
 
@@ -14,39 +13,37 @@ _SWEEPS = 4
 NEVER = float("inf")
 
 
-class Counted(Protocol):
-    """What counts as a connection."""
+class Wired(asyncio.Protocol):
+    """A connection of a server, which may be within TLS."""
 
     until: float
     """When its time is over."""
-
-    def out_of_time(self) -> None:
-        """Its time is over."""
-
-    def close_when_idle(self) -> None:
-        """The server ends."""
-
-    def abort(self) -> None:
-        """End at once."""
-
-    def untaken(self) -> int:
-        """How many bytes of answers its client has not taken."""
-
-    def look(self) -> None:
-        """Find out whether that has changed."""
-
-
-class Wired(asyncio.Protocol):
-    """A connection, which may be within TLS."""
-
+    among: Connections
+    """All connections of the server, of which this is one."""
     transport: asyncio.Transport
     wire: asyncio.Transport | None = None
     """What carries TLS."""
+
+    def out_of_time(self) -> None:
+        """Its time is over."""
+        self.abort()
+
+    def close_when_idle(self) -> None:
+        """The server ends."""
+        self.abort()
+
+    def abort(self) -> None:
+        """End at once."""
+        self.transport.abort()
 
     def untaken(self) -> int:
         """How many bytes of answers the client has not taken; with TLS they wait in the wire."""
         size: int = self.transport.get_write_buffer_size()
         return size + self.wire.get_write_buffer_size() if self.wire else size
+
+    def look(self) -> None:
+        """Find out whether that has changed."""
+        self.among.not_taken(self, self.untaken())
 
 
 class Connections:
@@ -56,26 +53,26 @@ class Connections:
         self.limits = limits
         self.received = 0
         self.closing = False
-        self._open: set[Counted] = set()
-        self._untaken: dict[Counted, int] = {}
+        self._open: set[Wired] = set()
+        self._untaken: dict[Wired, int] = {}
         self._untaken_bytes = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Counted) -> bool:
+    def add(self, connection: Wired) -> bool:
         """Whether there is room for one more."""
         if self.closing or len(self._open) >= self.limits.connections:
             return False
         self._open.add(connection)
         return True
 
-    def remove(self, connection: Counted) -> None:
+    def remove(self, connection: Wired) -> None:
         """A connection has ended."""
         self._open.discard(connection)
         self.not_taken(connection, 0)
 
-    def not_taken(self, connection: Counted, size: int) -> None:
+    def not_taken(self, connection: Wired, size: int) -> None:
         """How many bytes of its answers a client has not taken.
 
         Where all together are over the limit, those end that have waited longest.
@@ -113,50 +110,34 @@ class Connections:
             connection.abort()
 
 
-class Handshake(asyncio.Protocol):
+class Handshake(Wired):
     """Makes a connection of a client that has come through the handshake in time."""
 
     def __init__(
         self, connections: Connections, context: ssl.SSLContext, protocol: Callable[[], Wired]
     ) -> None:
-        self.until = float("inf")  # the handshake ends in time by itself
-        self._connections = connections
+        self.until = NEVER  # the handshake ends in time by itself
+        self.among = connections
         self._context = context
         self._protocol = protocol
-        self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        if not self._connections.add(self):
-            transport.abort()
+        self.transport = transport
+        if not self.among.add(self):
+            self.abort()
             return
-        self._transport = transport
         transport.pause_reading()  # the handshake reads
         self._task = asyncio.get_running_loop().create_task(self._shake(transport))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._connections.remove(self)
-
-    def out_of_time(self) -> None:
-        self.abort()
-
-    def close_when_idle(self) -> None:
-        self.abort()
-
-    def untaken(self) -> int:
-        return 0
-
-    def look(self) -> None: ...
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self.among.remove(self)
 
     async def _shake(self, transport: asyncio.Transport) -> None:
         early = _Early()
         if transport.is_closing():  # by a server that ends; nobody would tell the handshake
-            self._connections.remove(self)
+            self.among.remove(self)
             return
         try:
             secured = await asyncio.get_running_loop().start_tls(
@@ -164,13 +145,13 @@ class Handshake(asyncio.Protocol):
                 early,
                 self._context,
                 server_side=True,
-                ssl_handshake_timeout=self._connections.limits.slow,
+                ssl_handshake_timeout=self.among.limits.slow,
             )
         except (OSError, asyncio.CancelledError):  # of which ssl.SSLError and time-outs are
             transport.abort()
             return
         finally:
-            self._connections.remove(self)
+            self.among.remove(self)
         if secured is None:  # it was lost meanwhile
             return
         connection = self._protocol()

@@ -81,7 +81,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self.access_log = False
         self.limits = connections.limits
         self.until = NEVER
-        self._all = connections
+        self.among = connections
         self._state: _State = "coming"
         self._running: RequestResponseCycle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -101,7 +101,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
-        if not self._all.add(self):
+        if not self.among.add(self):
             self._ends = True
             transport.write(_written(failure(self._full())))
             transport.close()
@@ -111,9 +111,9 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self.until = self.loop.time() + self.limits.slow
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.remove(self)
+        self.among.remove(self)
         self._held(0)
-        self._all.received -= sum(self._waiting.values())
+        self.among.received -= sum(self._waiting.values())
         self._waiting.clear()
         self.pipeline.clear()
         self.until = NEVER
@@ -126,7 +126,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._came = len(data)
         self._fed += len(data)
         self._parse(data)
-        if self._waiting and self._all.received > self.limits.received:
+        if self._waiting and self.among.received > self.limits.received:
             self.abort()
         self._go_on()
 
@@ -143,8 +143,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
     def pause_writing(self) -> None:
         if self._running is not None and self._running.chunked_encoding:
             super().pause_writing()  # the next part is made when this one is taken
-        self._all.not_taken(self, self.untaken())
-        self._go_on()
+        self.look()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -153,7 +152,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
     # What follows is called by all connections of the server.
 
     def look(self) -> None:
-        self._all.not_taken(self, self.untaken())
+        super().look()
         self._go_on()
 
     def out_of_time(self) -> None:
@@ -174,9 +173,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             self._close()
         elif (last := self.pipeline[0][0] if self.pipeline else self._running) is not None:
             last.keep_alive = False
-
-    def abort(self) -> None:
-        self.transport.abort()
 
     # What follows is called by the parser.
 
@@ -237,7 +233,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._held(0)
         if self.cycle is not self._running and not self.cycle.response_complete:
             self._waiting[self.cycle] = kept = self._head + self._size + _KEPT_BESIDES
-            self._all.received += kept
+            self.among.received += kept
         self._ends = self._ends or not self.cycle.keep_alive
         self._clear()
 
@@ -248,14 +244,14 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             self._running.transport.writelines(())
         self._running = self._task = None
         if left := self.untaken():
-            self._all.not_taken(self, left)
+            self.among.not_taken(self, left)
         self._go_on()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self.untaken():
             self.pipeline.append((cycle, app))
             return
-        self._all.received -= self._waiting.pop(cycle, 0)
+        self.among.received -= self._waiting.pop(cycle, 0)
         self._running = cycle
         self._task = self.loop.create_task(cycle.run_asgi(app))
 
@@ -359,9 +355,9 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     def _held(self, size: int) -> bool:
         """How many bytes of a request have come in part; whether there is room for them."""
-        self._all.received += size - self._received
+        self.among.received += size - self._received
         self._received = size
-        return self._all.received <= self.limits.received
+        return self.among.received <= self.limits.received
 
     def _count(self, size: int) -> None:
         """So many bytes of the head have come."""
@@ -400,7 +396,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         return failure(ArgumentsTooLargeError(function, self.limits.args))
 
     def _full(self) -> DRPCQueueFullError:
-        return DRPCQueueFullError("the server", len(self._all))
+        return DRPCQueueFullError("the server", len(self.among))
 
 
 class _Joined(asyncio.Transport):

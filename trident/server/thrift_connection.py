@@ -58,7 +58,7 @@ class ThriftConnection(Wired):
     transport: asyncio.Transport
 
     def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
-        self.connections = connections
+        self.among = connections
         self.limits = connections.limits
         self.until = NEVER
         self._idle = self.limits.thrift_idle or NEVER
@@ -77,7 +77,7 @@ class ThriftConnection(Wired):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        if not self.connections.add(self):
+        if not self.among.add(self):
             transport.close()
             return
         self.until = self.loop.time() + self._idle  # its first call may come at any time
@@ -89,7 +89,7 @@ class ThriftConnection(Wired):
                     kept.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.connections.remove(self)
+        self.among.remove(self)
         self._hold(0)
         while self._requests:
             self._next()
@@ -104,7 +104,7 @@ class ThriftConnection(Wired):
             # Counted from the first byte: a client that sends one now and then is slow too.
             self.until = min(self.until, self.loop.time() + self.limits.slow)
         self._take(data)
-        if self._requests and self.connections.received > self.limits.received:
+        if self._requests and self.among.received > self.limits.received:
             self.abort()
         self._go_on()
 
@@ -133,12 +133,6 @@ class ThriftConnection(Wired):
         if self._task is None and not self._requests:
             self.transport.close()
 
-    def abort(self) -> None:
-        self.transport.abort()
-
-    def look(self) -> None:
-        self.connections.not_taken(self, self.untaken())
-
     def _take(self, data: bytes) -> None:
         """Put each call that is complete behind those that wait for their turn."""
         self._buffer += data
@@ -151,23 +145,23 @@ class ThriftConnection(Wired):
             if len(self._buffer) < at + 4 + size:
                 break
             self._requests.append(bytes(self._buffer[at + 4 : at + 4 + size]))
-            self.connections.received += size + _KEPT_BESIDES
+            self.among.received += size + _KEPT_BESIDES
             at += 4 + size
         del self._buffer[:at]
         if not self._hold(len(self._buffer)):
-            self._refuse(0, DRPCQueueFullError("the server", len(self.connections)))
+            self._refuse(0, DRPCQueueFullError("the server", len(self.among)))
 
     def _next(self) -> bytes:
         """Take the call out of those that wait whose turn it is."""
         request = self._requests.popleft()
-        self.connections.received -= len(request) + _KEPT_BESIDES
+        self.among.received -= len(request) + _KEPT_BESIDES
         return request
 
     def _hold(self, size: int) -> bool:
         """How many bytes of a call have come in part; whether there is room for them."""
-        self.connections.received += size - self._received
+        self.among.received += size - self._received
         self._received = size
-        return self.connections.received <= self.limits.received
+        return self.among.received <= self.limits.received
 
     def _refuse(self, at: int, error: Exception) -> None:
         """Answer a call that has not come as a whole, read no more, and end when all is answered.
