@@ -380,7 +380,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
             await asyncio.sleep(0)
     ended = wire.closed
     connection.connection_lost(None)
-    assert (len(connection.connections), connection.connections.received) == (0, 0)
+    assert (len(connection.among), connection.among.received) == (0, 0)
     return wire.written, ended
 
 

@@ -23,6 +23,7 @@ class Wired(asyncio.Protocol):
     transport: asyncio.Transport
     wire: asyncio.Transport | None = None
     """What carries TLS."""
+    _held = 0
 
     def out_of_time(self) -> None:
         """Its time is over."""
@@ -44,6 +45,12 @@ class Wired(asyncio.Protocol):
     def look(self) -> None:
         """Find out whether that has changed."""
         self.among.not_taken(self, self.untaken())
+
+    def held(self, size: int) -> bool:
+        """How many bytes of a request have come in part; whether there is room for them."""
+        self.among.received += size - self._held
+        self._held = size
+        return self.among.received <= self.among.limits.received
 
 
 class Connections:

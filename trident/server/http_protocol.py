@@ -86,7 +86,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._running: RequestResponseCycle | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[RequestResponseCycle, int] = {}
-        self._received = 0
         self._ends = self._half_closed = False
         self._last = b""
         self._came = 0
@@ -112,7 +111,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.among.remove(self)
-        self._held(0)
+        self.held(0)
         self.among.received -= sum(self._waiting.values())
         self._waiting.clear()
         self.pipeline.clear()
@@ -222,7 +221,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._size += len(body)
         if self._size > self.limits.args:
             self._stop(self._too_large())
-        if not self._held(self._head + self._size):
+        if not self.held(self._head + self._size):
             self._stop(failure(self._full()))
         super().on_body(body)
 
@@ -230,7 +229,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
-        self._held(0)
+        self.held(0)
         if self.cycle is not self._running and not self.cycle.response_complete:
             self._waiting[self.cycle] = kept = self._head + self._size + _KEPT_BESIDES
             self.among.received += kept
@@ -328,7 +327,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             # Of what came with its beginning the parser may keep a part, as long as any has come.
             known = self._head + self._size
             known = self._first if self._in_head else max(self._first, known)
-            if self._begun and not self._held(known + self._fed):
+            if self._begun and not self.held(known + self._fed):
                 self._refuse(failure(self._full()))
 
     def _without_upgrade(self) -> bytes:
@@ -352,12 +351,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             others = [field for field in self.headers if field[0] != b"host"]
             self.headers[:] = [*others, (b"host", host)]
             self.url = path if path.startswith(b"/") else b"/" + path
-
-    def _held(self, size: int) -> bool:
-        """How many bytes of a request have come in part; whether there is room for them."""
-        self.among.received += size - self._received
-        self._received = size
-        return self.among.received <= self.limits.received
 
     def _count(self, size: int) -> None:
         """So many bytes of the head have come."""
@@ -383,7 +376,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         elif self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()
         self._begun = False
-        self._held(0)
+        self.held(0)
 
     def _abandon(self) -> None:
         if self._running is not None and self._task is not None:

@@ -67,7 +67,6 @@ class ThriftConnection(Wired):
         self._buffer = bytearray()
         self._requests: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._received = 0
         self._can_write = self._reads = True
         self._ends = False
         self._last = b""
@@ -90,7 +89,7 @@ class ThriftConnection(Wired):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.among.remove(self)
-        self._hold(0)
+        self.held(0)
         while self._requests:
             self._next()
         self.until = NEVER
@@ -148,7 +147,7 @@ class ThriftConnection(Wired):
             self.among.received += size + _KEPT_BESIDES
             at += 4 + size
         del self._buffer[:at]
-        if not self._hold(len(self._buffer)):
+        if not self.held(len(self._buffer)):
             self._refuse(0, DRPCQueueFullError("the server", len(self.among)))
 
     def _next(self) -> bytes:
@@ -156,12 +155,6 @@ class ThriftConnection(Wired):
         request = self._requests.popleft()
         self.among.received -= len(request) + _KEPT_BESIDES
         return request
-
-    def _hold(self, size: int) -> bool:
-        """How many bytes of a call have come in part; whether there is room for them."""
-        self.among.received += size - self._received
-        self._received = size
-        return self.among.received <= self.limits.received
 
     def _refuse(self, at: int, error: Exception) -> None:
         """Answer a call that has not come as a whole, read no more, and end when all is answered.
@@ -175,7 +168,7 @@ class ThriftConnection(Wired):
         except ThriftError:
             pass
         self._ends = True
-        self._hold(0)
+        self.held(0)
         self._buffer.clear()
 
     def _go_on(self) -> None:
