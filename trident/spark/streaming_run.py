@@ -305,7 +305,7 @@ class StreamingRun(GroupRun):
                 stopper.join()
             self._tuples_of_last()
             self._engine.close()
-            self._quiet.off()
+            self._quiet.close()
         except Exception as error:  # the JVM may have ended
             failure = failure or error
         finally:
