@@ -33,7 +33,7 @@ CHOSEN, LOCAL, SPARK = "chosen", "local", "Spark"
 _UNTIMED = 9
 _SPARK_EVERY = 3  # it takes the longest
 _SLOW_LINES = 1_000
-_SLOW_ROUNDS = 6
+_SLOW_ROUNDS = 9
 
 
 def figures(folder: Path) -> Iterator[Figure]:

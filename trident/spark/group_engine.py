@@ -54,7 +54,7 @@ class SparkGroupEngine:
 
     The session is the engine's own for spouts, and for Spark's clock the one that its batches come
     with. States that live here are updated through `states`, the others only read; they are closed
-    with the engine. Batches of spouts of up to `small` tuples run in one partition.
+    with the engine. Where it is `partitioned`, small batches run in all partitions too.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class SparkGroupEngine:
         group: SparkGroup,
         session: SparkSession,
         states: Mapping[StateNode, State],
-        small: int = SMALL,
+        partitioned: bool = False,
     ) -> None:
         self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
-        self._small = small
+        self._partitioned = partitioned
         self._states = {node.state.name: state for node, state in states.items()}
         whole = group.group
         self._begins_first = bool(updated_elsewhere(whole) or begins_first(whole))
@@ -129,7 +129,7 @@ class SparkGroupEngine:
         }
         tuples = sum(each.length for each in emitted.values())
         released = partial(self._release_all, [(each, record.token.txid) for each in emitted])
-        making, small = perf_counter() - started, tuples <= self._small
+        making, small = perf_counter() - started, tuples <= SMALL and not self._partitioned
         return self.compute_frames(
             record, inputs, small=small, tuples=tuples, making=making, released=released
         )

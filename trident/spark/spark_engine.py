@@ -71,7 +71,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
             return SparkGroupEngine(prepared, session, states)
         here = LocalGroupEngine(group, compile_job(group, Local()), states)
         # What is faster in one partition of Spark's is faster still in this process.
-        spark = SparkGroupEngine(prepared, session, states, small=0)
+        spark = SparkGroupEngine(prepared, session, states, partitioned=True)
         return MixedGroupEngine(here, spark, prepared.tasks)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
