@@ -9,10 +9,12 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
-from trident.kernels.keys import group_keys, key_columns
+from trident.kernels.keys import group_keys, key_columns, shards_of_tuples
 from trident.states.keys import encode_key
+from trident.states.sharding import shard_of
 from trident.tuples.block import Block
 
 AUTUMN = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -64,3 +66,24 @@ def test_a_group_goes_on_with_the_digits_of_its_decimal_and_without_the_sign_of_
     assert repr(key_columns(["x"], group_keys(block, ["x"]))) == (
         "{'x': [Decimal('1.50'), 0.0, [0.0]]}"
     )
+
+
+ARRAYS = {
+    "texts": pa.array(["", "a", None, "\0", "\0a", "a"]),
+    "floats": pa.array([0.0, -0.0, nan, -nan, inf, None]),
+    "bools": pa.array([True, None, False]),
+    "longs": pa.array([1, None, -(2**63)]),
+    "arrays": pa.array([[1], None, [1]]),
+    "structs": pa.array([{"a": 1}, None, {"a": 1}]),
+    "decimals": pa.array([Decimal("1.50"), Decimal("1.40"), None]),
+    "moments": pa.array([NOON, None, AUTUMN], pa.timestamp("us", "Europe/Berlin")),
+    "a dictionary": pa.array(["a", None, "b", "a"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("column", ARRAYS.values(), ids=ARRAYS.keys())
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_column_of_arrow_is_sharded_by_the_encoded_keys(column: pa.Array, start: int) -> None:
+    block = Block({}, len(column) - start, {"x": column[start:]})
+    encoded = list(map(encode_key, block.tuples(["x"])))
+    assert shards_of_tuples(block, ["x"], 7) == [shard_of(key, 7) for key in encoded]

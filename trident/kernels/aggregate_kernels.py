@@ -101,7 +101,7 @@ class CombinerKernel(AggregateKernel):
         made = arrow.so_far(self.outputs[0])
         for key, value in zip(self._keys(made, task), made.values(self.outputs[0]), strict=True):
             totals[key] = value
-        for block in arrow.waiting:
+        for block in arrow.waiting():
             self._take_in(totals, block, task)
 
     def _take_in(self, totals: Totals, block: Block, task: Task) -> None:

@@ -6,7 +6,7 @@ exactly what Python makes; see `column_forms`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
@@ -22,8 +22,8 @@ _KEYS = (*_TEXTS, *_WHOLE, pa.bool_(), pa.date32(), pa.binary(), pa.large_binary
 """What Arrow takes for equal where Python does, and null for one key more."""
 _ORDERED = (*_TEXTS, *_WHOLE, pa.binary(), pa.large_binary())
 _LONG_MAX = 2**63 - 1
-_MOST_WAITING = 2**20
-"""So many tuples of a partition wait to be aggregated together, so that memory stays bounded."""
+_MOST_WAITING = 2**25
+"""So many bytes of a partition wait to be aggregated together, so that memory stays bounded."""
 _VALUE, _ROW = "value", "row"
 _OPTIONS = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 _FUNCTIONS: Mapping[type, str] = {Count: "sum", Sum: "sum", Min: "min", Max: "max"}
@@ -92,8 +92,7 @@ class GroupTotals:
         self._schema: pa.Schema | None = None
         self._made: pa.Table | None = None
         self._tables: list[pa.Table] = []
-        self.waiting: list[Block] = []
-        """The blocks that are in no total yet."""
+        self._waiting = 0
 
     def take_in(self, block: Block) -> bool:
         """Take a block in; return False where its values have no form in Arrow."""
@@ -101,14 +100,16 @@ class GroupTotals:
         keys = [block.to_arrow(name) for name in self._group] if values is not None else [None]
         if any(key is None or key.type not in _KEYS for key in keys):
             return False
-        table = pa.table([*keys, values], [*self._keys, _VALUE])
+        # Copies, as a column of Spark's keeps the memory of all columns of its record batch.
+        columns = [pa.concat_arrays([column]) for column in (*keys, values)]
+        table = pa.table(columns, [*self._keys, _VALUE])
         if self._schema not in (None, table.schema):
             return False
-        if sum(map(len, self._tables)) > _MOST_WAITING and not self._fold():
+        if self._waiting > _MOST_WAITING and not self._fold():
             return False
         self._schema = table.schema
         self._tables.append(table)
-        self.waiting.append(block)
+        self._waiting += table.nbytes
         return True
 
     def _values(self, block: Block) -> pa.Array | None:
@@ -141,7 +142,7 @@ class GroupTotals:
         found = found.take(pa.array(np.argsort(found[f"{_ROW}_min"].to_numpy())))
         columns = [found[name] for name in (*self._keys, f"{_VALUE}_{self._function}")]
         self._made = pa.table(columns, [*self._keys, _VALUE])
-        self._tables, self.waiting = [], []
+        self._tables, self._waiting = [], 0
         return True
 
     def finished(self, output: str) -> Block | None:
@@ -150,10 +151,18 @@ class GroupTotals:
 
     def so_far(self, output: str) -> Block:
         """The groups of all blocks but those that wait."""
-        if self._made is None:
-            return NOTHING
-        columns = [column.combine_chunks() for column in self._made.columns]
-        return Block({}, len(self._made), dict(zip((*self._group, output), columns, strict=True)))
+        return NOTHING if self._made is None else _named((*self._group, output), self._made)
+
+    def waiting(self) -> Iterator[Block]:
+        """The blocks that are in no total yet, with the fields that are aggregated."""
+        names = self._group if self._value is None else (*self._group, self._value)
+        return (_named(names, table) for table in self._tables)
+
+
+def _named(names: Sequence[str], table: pa.Table) -> Block:
+    """The first columns of a table, one for each name."""
+    columns = [column.combine_chunks() for column in table.columns[: len(names)]]
+    return Block({}, len(table), dict(zip(names, columns, strict=True)))
 
 
 def group_totals(

@@ -20,6 +20,8 @@ _SAFE = frozenset({str, int, NoneType, date})
 # And of these where a column has no other type.
 _ALONE = frozenset({float, bool, bytes, Decimal, UUID})
 _ZONE = attrgetter("tzinfo")
+_ENCODED = frozenset({"string", "int64", "int32", "double", "bool", "binary", "date32[day]"})
+"""Arrow's types of which distinct values are found at once; it can't of arrays and structs."""
 
 
 class GroupKey(bytes):
@@ -90,7 +92,7 @@ def key_columns(group: Sequence[str], keys: Sequence[Hashable]) -> dict[str, Seq
 def shards_of_tuples(block: Block, group: Sequence[str], count: int) -> Sequence[int]:
     """The shard of every tuple's key; of a long column each distinct key is hashed once."""
     column = block.to_arrow(group[0]) if len(group) == 1 else None
-    if column is None or not block.length:
+    if column is None or not block.length or str(column.type) not in _ENCODED:
         return shards_of(encoded_keys(block, group), count)
     codes = column.dictionary_encode(null_encoding="encode")
     distinct = Block({}, len(codes.dictionary), {group[0]: codes.dictionary})
