@@ -15,7 +15,7 @@ from benchmarks.report import HEADING, Figure, line
 from benchmarks.sizes import command as sizes
 
 NAMES = (
-    *("sqlite", "local", "batches", "pending", "engines", "commits", "drpc", "serve"),
+    *("sqlite", "keys", "local", "batches", "pending", "engines", "commits", "drpc", "serve"),
     *("windows", "operations", "look_ups"),
     *("kafka", "spark", "stores", "spark_redis", "spark_postgres", "rows", "connect"),
 )

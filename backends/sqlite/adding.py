@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from trident.backends.sqlite.tables import SQLiteTable, key_of, native, restored, stored_keys
+from trident.backends.sqlite.tables import SQLiteTable, in_order, key_of, native, restored
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.updaters import check_addable
@@ -86,8 +86,8 @@ class Adding:
             self._filled = True
             self._connection.execute("DELETE FROM temp.retried")
             self._connection.executemany("INSERT INTO temp.retried VALUES (?, ?)", retried.items())
-        tokens = repeat(token.txid, len(keys)), repeat(token.attempt, len(keys))
-        rows = zip(stored_keys(keys), *tokens, native(amounts, self._table.serializer), strict=True)
+        stored, added = in_order(keys, native(amounts, self._table.serializer))
+        rows = zip(stored, repeat(token.txid), repeat(token.attempt), added)
         try:
             self._connection.executemany(self._statement, rows)
         except sqlite3.OperationalError:

@@ -19,10 +19,11 @@ _PRAGMAS = (
     "synchronous = NORMAL",
     "temp_store = MEMORY",
     "cache_size = -65536",
-    # 32 MB of log before it is copied into the file: most batches then don't wait for that.
-    "wal_autocheckpoint = 8192",
-    "journal_size_limit = 67108864",
 )
+_PAGE = 4096
+_SHORTEST_LOG = 32 * 2**20
+"""How many bytes of log there are at least before it is copied into the file: most batches then
+don't wait for that."""
 
 _here: weakref.WeakSet[FileConnections] = weakref.WeakSet()
 _inherited: list[FileConnections] = []
@@ -62,6 +63,7 @@ class FileConnections:
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._opened = ""
+        self._log_size = 0
         self._replaced = 0
         self._readers = Pool(self._open_reader, self._is_current)
         self._pinned = threading.local()
@@ -125,8 +127,10 @@ class FileConnections:
 
     def identity(self) -> str:
         """Return which file is open; where another one has replaced it, that is opened first."""
-        with self.writer():
+        with self.writer() as connection:
             current = self._opened == file_identity(self._path)
+            if current:
+                self._fit_log(connection)
         if not current:
             self.close()
             # The new file may have the inode number of the old one.
@@ -168,6 +172,8 @@ class FileConnections:
                 )
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
+            self._log_size = 0
+            self._fit_log(connection)
             self._prepare(connection)
             # The names of the file and its log.
             _sync(os.path.dirname(os.path.realpath(self._path)), os.fsync)
@@ -176,6 +182,18 @@ class FileConnections:
             raise
         self._opened = file_identity(self._path)
         return connection
+
+    def _fit_log(self, connection: sqlite3.Connection) -> None:
+        """Let the log become as large as the file before it is copied there.
+
+        A batch of random keys writes to pages all over a large table. Most of them are written
+        again before such a log is full, and then copied once.
+        """
+        size = max(_SHORTEST_LOG, os.path.getsize(self._path))
+        if size != self._log_size:
+            connection.execute(f"PRAGMA wal_autocheckpoint = {size // _PAGE}")
+            connection.execute(f"PRAGMA journal_size_limit = {2 * size}")
+            self._log_size = size
 
     def _open_reader(self, path: str) -> _Reader:
         file = file_identity(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from operator import itemgetter
@@ -90,7 +90,7 @@ class SQLiteTable:
             kept = self._kept(values)
         except SerializationError as error:
             raise naming_key(error, self._kept, keys, values) from None
-        return zip(stored_keys(keys), *columns[: kind.tokens], *kept, strict=True)
+        return zip(*in_order(keys, *columns[: kind.tokens], *kept), strict=True)
 
     def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         kind = KINDS[self.kind]
@@ -162,6 +162,19 @@ class SQLiteTable:
             )
         absent = (None,) * len(self.columns)
         return [found.get(key, absent) for key in wanted]
+
+
+def in_order(keys: Sequence[bytes], *columns: Sequence[Any]) -> Iterator[Iterator[Any]]:
+    """Give `keys`, as SQLite stores them, and what belongs to them in the order of the keys.
+
+    So a write comes to each page of the table once, and in turn: in a table larger than the cache
+    a page that comes up again was written to the log meanwhile, and has to be read anew.
+    """
+    stored = stored_keys(keys)
+    # Texts compare faster than bytes, in the same order, but not with bytes that are no text.
+    compared = stored if set(map(type, stored)) == {str} else keys
+    order = sorted(range(len(keys)), key=compared.__getitem__)
+    return (map(column.__getitem__, order) for column in (stored, *columns))
 
 
 def stored_keys(keys: Sequence[bytes]) -> Sequence[str | bytes]:

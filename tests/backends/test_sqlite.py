@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite
-from trident.backends.sqlite import SQLiteStore, tables
+from trident.backends.sqlite import SQLiteStore, connections, tables
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.states import OpaqueValue, StateType, Token, TransactionalValue
 from trident.states.control import Control, ControlRecord
@@ -631,3 +631,33 @@ def test_a_file_that_is_not_there_has_no_state(path: Path) -> None:
     with pytest.raises(NoStateError, match=f"in {path}, or it has not begun. A short look"):
         sqlite.opaque(path).makeState().multiGet([("k",)])
     assert not path.exists()
+
+
+def test_rows_are_written_in_the_order_of_their_keys() -> None:
+    keys = [b"z", "é".encode(), b"a"]
+    in_order = map(list, tables.in_order(keys, [1, 2, 3]))
+    assert list(in_order) == [["a", "z", "é"], [3, 1, 2]]
+    assert list(map(list, tables.in_order([b"\xff", b"a"]))) == [["a", b"\xff"]]
+    assert list(map(list, tables.in_order([], []))) == [[], []]
+
+
+def test_the_log_becomes_as_large_as_the_file_before_it_is_copied_there(
+    opened: Opener, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_SHORTEST_LOG", 2**16)
+    store = opened()
+    keys = [b"k%05d" % number for number in range(20_000)]
+    store.multiPut(keys, [OpaqueValue(1, 0, 1, None)] * len(keys))
+    store.incarnation()  # as each batch does
+    copied = path.read_bytes()
+    one_a_page = keys[::400]
+
+    def write_pages(txid: int) -> None:
+        store.multiPut(one_a_page, [OpaqueValue(txid, 0, txid, 1)] * len(one_a_page))
+
+    write_pages(2)
+    assert len(one_a_page) * 4096 > 2**16
+    assert path.read_bytes() == copied
+    for txid in range(3, 3 + len(copied) // len(one_a_page) // 4096):
+        write_pages(txid)
+    assert path.read_bytes() != copied
