@@ -8,11 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _TYPES: Mapping[type, pa.DataType] = {
     **{str: pa.string(), int: pa.int64(), float: pa.float64()},
     **{bool: pa.bool_(), bytes: pa.binary()},
 }
+_LONG = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+_MOST = 2**28
+"""So many bytes of text that come several times are shared by a list."""
 
 
 def array_of(values: Sequence[Any]) -> pa.Array | None:
@@ -35,6 +39,24 @@ def array_of(values: Sequence[Any]) -> pa.Array | None:
 def repeated_rows(counts: Sequence[int]) -> pa.Array:
     """The position of each count, as often as it says; a bool says once or not at all."""
     return pa.array(np.repeat(np.arange(len(counts)), counts))
+
+
+def rows_of(places: range) -> pa.Array:
+    """The positions of a range."""
+    return pa.array(np.arange(places.start, places.stop, places.step))
+
+
+def taken(column: pa.Array, rows: pa.Array) -> pa.Array | None:
+    """The values at these positions; None where Arrow takes none of such a type, or where they
+    are better a list, which has long values that come often in memory once."""
+    try:
+        if len(rows) > len(column) and column.type in _LONG:
+            lengths = pc.binary_length(column).take(rows)
+            if (pc.sum(lengths).as_py() or 0) > _MOST:
+                return None
+        return column.take(rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
 
 
 def concatenated(columns: Sequence[pa.Array]) -> pa.Array | None:

@@ -147,23 +147,22 @@ class Block:
         """Each tuple as often as its count says, with the `carried` fields only."""
         if counts.count(1) == self.length:
             return self.only(carried)
-        lists = {
+        if any(name in self._arrays for name in carried):
+            return self.taken(_arrow().repeated_rows(counts), carried)
+        columns = {
             name: list(chain.from_iterable(map(repeat, self._lists[name], counts)))
             for name in carried
-            if name in self._lists
         }
-        made = self._arrays and [name for name in carried if name in self._arrays]
-        if not made:
-            return Block(lists, sum(counts))
-        rows = _arrow().repeated_rows(counts)
-        return Block(lists, len(rows), {name: self._arrays[name].take(rows) for name in made})
+        return Block(columns, sum(counts))
 
     def taken(self, rows: pa.Array, carried: Sequence[str]) -> Block:
         """The tuples at these ascending positions, with the `carried` fields only."""
-        listed = [name for name in carried if name in self._lists]
+        came = {name: self._arrays[name] for name in carried if name in self._arrays}
+        made = {name: _arrow().taken(column, rows) for name, column in came.items()}
+        arrays = {name: column for name, column in made.items() if column is not None}
+        listed = [name for name in carried if name not in arrays]
         places = rows.to_pylist() if listed else ()
-        lists = {name: list(map(self._lists[name].__getitem__, places)) for name in listed}
-        arrays = {name: self._arrays[name].take(rows) for name in carried if name not in lists}
+        lists = {name: list(map(self.values(name).__getitem__, places)) for name in listed}
         return Block(lists, len(rows), arrays)
 
     def kept(self, mask: Sequence[bool], carried: Sequence[str]) -> Block:
@@ -177,9 +176,11 @@ class Block:
 
     def every(self, step: int, start: int) -> Block:
         """Every `step`-th tuple from `start` on."""
+        places = range(start, self.length, step)
+        if self._arrays:
+            return self.taken(_arrow().rows_of(places), self.names)
         lists = {name: values[start::step] for name, values in self._lists.items()}
-        arrays = {name: column[start::step] for name, column in self._arrays.items()}
-        return Block(lists, len(range(start, self.length, step)), arrays)
+        return Block(lists, len(places))
 
     @property
     def nbytes(self) -> int:
