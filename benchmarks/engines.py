@@ -32,8 +32,8 @@ STORES = ("memory", "SQLite", "Redis")
 CHOSEN, LOCAL, SPARK = "chosen", "local", "Spark"
 _UNTIMED = 9
 _SPARK_EVERY = 3  # it takes the longest
-_SLOW_LINES = 1_000
-_SLOW_ROUNDS = 9
+_SLOW_LINES = 400
+_SLOW_ROUNDS = 6
 
 
 def figures(folder: Path) -> Iterator[Figure]:
@@ -65,13 +65,13 @@ def figures(folder: Path) -> Iterator[Figure]:
             }
         )
         batches = [text.pool[:_SLOW_LINES]] * (_UNTIMED + _SLOW_ROUNDS)
-        name, words = "a function of 2 ms a line", _SLOW_LINES * A_LINE
+        name, words = "a function of 5 ms a line", _SLOW_LINES * A_LINE
         yield from _figures(folder, spark, name, batches, words, MemoryMapState.Factory, _slow)
         spark.stop()
 
 
 def _slow(line: str) -> list[str]:
-    time.sleep(0.002)
+    time.sleep(0.005)
     return line.split()
 
 
