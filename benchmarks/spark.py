@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _ROUNDS = 5
 _SMALL = 60
 _WARM_UP = 20
+_MILLIONS = WORDS // 1_000_000
 _SPLIT = "explode(split(value, ' '))"
 
 
@@ -71,6 +73,18 @@ def figures(folder: Path) -> Iterator[Figure]:
     own = bench.a_batch()
     bench.by_hand(lines, 1, _python_words)
     yield latency("Spark: a batch of 6 words, Python split", own, bench.a_batch(), target=1.5)
+
+    millions = write_text(folder / "millions", _MILLIONS)
+    for number in range(2 * _MILLIONS):
+        os.link(millions / f"{number % _MILLIONS}.txt", millions / f"again-{number}.txt")
+    pairs = []
+    for _ in range(_ROUNDS):
+        bench.ours(millions, 1, native(_SPLIT), 3 * WORDS)
+        own = bench.a_batch(_MILLIONS)
+        bench.by_hand(millions, 1, _native_words, 3 * WORDS)
+        pairs.append((own, bench.a_batch(_MILLIONS)))
+    name = "Spark: a batch of 1 M words, native split, SQLite; by hand"
+    yield throughput(name, 1_000_000, *zip(*pairs[1:], strict=True), target=0.9)
     spark.stop()
 
 
@@ -125,10 +139,10 @@ class _Bench:
         self._stream(self._lines(text, FILES), place, drop)
         shutil.rmtree(place)
 
-    def a_batch(self) -> float:
+    def a_batch(self, untimed: int = _WARM_UP) -> float:
         """Return the median time of a batch of the last run, in seconds, after warming up."""
         done = [progress for progress in self._batches if progress["numInputRows"]]
-        times = [progress["durationMs"]["triggerExecution"] for progress in done[_WARM_UP:]]
+        times = [progress["durationMs"]["triggerExecution"] for progress in done[untimed:]]
         return median(times) / 1e3
 
     def _stream(

@@ -16,7 +16,7 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,16 +54,16 @@ def figures(folder: Path) -> Iterator[Figure]:
             bench = _Bench(spark, folder, server, text, truth)
             pairs = [(bench.ours(), bench.by_hand()) for _ in range(rounds + 1)][1:]
             untimed = _WARM_UP[events]
-            ours, hand = ([median(side[untimed:]) for side in sides] for sides in zip(*pairs))
+            ours, hand = (
+                [median(batches[untimed:]) for batches in side] for side in zip(*pairs, strict=True)
+            )
             name = f"Yahoo: {events:,} events a batch, Redis; by hand"
             yield throughput(name, events, ours, hand, target=0.9)
             shutil.rmtree(text)
     spark.stop()
 
 
-def write_events(
-    folder: Path, events: int, files: int, batches: int
-) -> tuple[Path, Counter[Key]]:
+def write_events(folder: Path, events: int, files: int, batches: int) -> tuple[Path, Counter[Key]]:
     """Write a file for each batch, the first ones again after the last; return the true counts."""
     folder.mkdir()
     chance, ads = random.Random(events), list(_ADS)
@@ -102,7 +102,6 @@ class _Bench:
         truth: Counter[Key],
     ) -> None:
         self._spark = spark
-        self.options: Any = {}
         self._folder = folder
         self._server = server
         self._text = text
@@ -122,7 +121,7 @@ class _Bench:
                 redis.opaque(port=self._server.port, prefix=prefix), Count(), "count"
             )
         )
-        with topology.start(self._spark, place / "checkpoint", trigger="available", **self.options) as run:
+        with topology.start(self._spark, place / "checkpoint", trigger="available") as run:
             [query] = self._spark.streams.active
             run.processAllAvailable()
         with self._client() as client:

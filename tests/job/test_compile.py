@@ -34,6 +34,7 @@ from trident.operations.callables import native
 from trident.operations.interfaces import Operation
 from trident.plan.nodes import Node
 from trident.spouts.fixed import FixedBatchSpout
+from trident.states import CachedMap, OpaqueMap
 
 memory = MemoryMapState.Factory
 
@@ -156,6 +157,36 @@ def test_an_update_on_spark_moves_its_keys_itself(topology: TridentTopology) -> 
     [last] = [stage for stage in driver if stage.update]
     assert isinstance(last.exchange, Gather)
     assert last.exchange.on_driver
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "few", "hint", "new_values", "here"),
+    [
+        (Count(), True, None, False, True),
+        (Count(), False, None, False, False),
+        (Count(), True, 2, False, False),
+        (Count(), True, None, True, False),
+        (Most(), True, None, False, False),
+    ],
+)
+def test_the_driver_updates_a_map_with_few_aggregates_of_spark(
+    topology: TridentTopology,
+    aggregator: Any,
+    few: bool,
+    hint: int | None,
+    new_values: bool,
+    here: bool,
+) -> None:
+    factory = OpaqueMap.factory(CachedMap, name="counts")
+    inputs = () if isinstance(aggregator, Count) else ("n",)
+    grouped = lines(topology, "word string, n long").groupBy("word")
+    state = grouped.persistentAggregate(factory, *inputs, aggregator, "out long")
+    if hint is not None:
+        state.parallelismHint(hint)
+    if new_values:
+        state.newValuesStream().peek(print)
+    [update] = job_of(topology, Spark(4, few=few)).updates
+    assert update.on_driver == here
 
 
 def test_spark_needs_a_type_for_what_leaves_python(topology: TridentTopology) -> None:

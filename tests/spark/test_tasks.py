@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.files import Files, wait_for
+from tests.spark.files import FileMap, Files, wait_for
 from tests.spark.lines import PATIENCE, Lines
 from tests.topologies.capture import Capture, Captured
 from tests.topologies.conftest import feed
@@ -32,6 +33,8 @@ from trident import (
 from trident.backends import StateSpec
 from trident.errors import FailedException
 from trident.operation_error import OperationError
+from trident.spark import group_engine, job_run
+from trident.spark.versions import table_of
 from trident.states import OpaqueMap
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
@@ -97,6 +100,54 @@ def test_tasks_update_each_key_once(spark: SparkSession, tmp_path: Path, hint: i
     assert (progress.keys_read, progress.keys_written) == (2, 2)
     expected = Counter([*WORDS, "w3", "new"])
     assert stored(factory, [*expected, "none"]) == {**expected, "none": None}
+
+
+@dataclass(frozen=True)
+class WatchedFiles(Files):
+    """Opens a map that notes which process writes."""
+
+    def __call__(self) -> FileMap:
+        return WatchedMap(Path(self.folder))
+
+
+class WatchedMap(FileMap):
+    def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
+        with (self._folder / "writers").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return super().multiPutFenced(keys, values, fence)
+
+
+def test_the_driver_writes_aggregates_after_a_batch_of_few_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_engine, "SMALL", 2)
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    (tmp_path / "state").mkdir()
+    factory = OpaqueMap.factory(WatchedFiles(str(tmp_path / "state")), name="state")
+    words = topology.newStream("words", spout).groupBy("word")
+    words.persistentAggregate(factory, Count(), "count")
+    here = []
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
+        for batch in ("abc", "aaa", "abcd", "aaa"):
+            feed(run, spout, [(word,) for word in batch])
+            writers = (tmp_path / "state" / "writers").read_text().splitlines()
+            here.append(set(writers) == {str(os.getpid())})
+            (tmp_path / "state" / "writers").unlink()
+        failures = iter([FailedException("Spark lost the batch: its result is too large")])
+
+        def table(frame: DataFrame) -> pa.Table:
+            for failure in failures:
+                raise failure
+            return table_of(frame)
+
+        monkeypatch.setattr(job_run, "table_of", table)
+        feed(run, spout, [(word,) for word in "abcd"])
+        progress = run.lastProgress
+    writers = (tmp_path / "state" / "writers").read_text().splitlines()
+    assert here == [False, False, True, False]
+    assert progress is not None
+    assert (progress.attempts, str(os.getpid()) in writers) == (2, False)
+    assert stored(factory, list("abcd")) == {"a": 9, "b": 3, "c": 3, "d": 2}
 
 
 def test_a_task_updates_a_single_value_by_a_batch_without_tuples(

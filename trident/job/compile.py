@@ -113,6 +113,9 @@ class Spark:
     """How many partitions an exchange makes where nothing else is said."""
     small: bool = False
     """Whether one partition will do, which saves every exchange."""
+    few: bool = False
+    """Whether the aggregates that Catalyst makes are few. Then the driver updates maps with them,
+    which takes no worker."""
     requests: bool = False
     """Whether it answers a request. What a request reads is what batches have committed, which
     takes a look at the control records first: so the driver asks the states."""
@@ -525,8 +528,8 @@ class _Compiler:
 
     @_rule.register
     def _(self, node: StateUpdateNode) -> _Draft:
-        draft = self._updating_on_spark(node) if self._spark else self._updating(node)
         kept = self._kept(node)
+        draft = self._updating_on_spark(node, kept) if self._spark else self._updating(node)
         inputs, name = node.parent.fields.select(node.inputs), step_name(node)
         check = type_check(name, node.updater, node.facts.makes)
         if self._spark:
@@ -543,7 +546,7 @@ class _Compiler:
             kernel=UpdateKernel(name, node.updater, inputs, node.fields.names, check, kept),
             state=node.state,
             reads=reads,
-            on_driver=self._is_here(node.state),
+            on_driver=self._updates_here(node, kept),
             ordered=isinstance(node.updater, WindowUpdater),
             keyed=not is_unkeyed_update(node),
         )
@@ -560,7 +563,7 @@ class _Compiler:
             return self._join(node, node.parent)
         return self._begin(node, Gather(step_name(node)), [node.parent], 1)
 
-    def _updating_on_spark(self, node: StateUpdateNode) -> _Draft:
+    def _updating_on_spark(self, node: StateUpdateNode, kept: object) -> _Draft:
         """The stage of an update, which is by itself but for the combined aggregate before it."""
         name = step_name(node)
         combined = self._combined_before(node)
@@ -570,7 +573,7 @@ class _Compiler:
             combine, name = combined.exchange.combine, combined.exchange.name
         count, key = self._updating_count(node), self._key(node)
         exchange: Exchange
-        if self._is_here(node.state):
+        if self._updates_here(node, kept):
             count, exchange = 1, Gather(name, combine, on_driver=True)
         elif node.updater.anywhere:
             return self._begin(node, Forward(), [node.parent], self._hints[node])
@@ -622,13 +625,25 @@ class _Compiler:
 
         Catalyst's aggregate leaves it so, and a map state doesn't ask which partition a key is in.
         """
-        before, factory = unlabelled(node.parent), node.state.factory
+        factory = node.state.factory
+        return self._takes_aggregates(node) and factory.shards is None
+
+    def _takes_aggregates(self, node: StateUpdateNode) -> bool:
+        """Whether it updates a map with what Catalyst aggregates."""
+        before = unlabelled(node.parent)
         return (
-            isinstance(factory, MapStateFactory)
-            and factory.shards is None
+            isinstance(node.state.factory, MapStateFactory)
             and isinstance(before, AggregateNode)
             and is_native(before.aggregator)
         )
+
+    def _updates_here(self, node: StateUpdateNode, kept: object) -> bool:
+        """Whether a state is updated in the driver's process."""
+        if self._is_here(node.state):
+            return True
+        asked = node.state.required_partitions or self._hints[node]
+        few = self._spark is not None and self._spark.few
+        return few and kept is None and not asked and self._takes_aggregates(node)
 
     @_rule.register
     def _(self, node: StateQueryNode) -> _Draft:

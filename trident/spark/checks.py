@@ -34,14 +34,15 @@ def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     """
     partitions, tasks = most_partitions(group, spark), access_to(spark).parallelism
     large = compile_job(group, Spark(partitions))
-    small = compile_job(group, Spark(partitions, small=True))
+    few = compile_job(group, Spark(partitions, few=True))
+    small = compile_job(group, Spark(partitions, few=True, small=True))
     check_names(group.nodes, spark)
     check_pickling(large, {each.stream_id: each.source for each in group.sources})
     if group.clock == "spout":
-        return SparkGroup(group, partitions, tasks, large, small, {})
+        return SparkGroup(group, partitions, tasks, large, few, small, {})
     prefixes = native_prefixes(large, makes_rows)
-    large, small = without_prefixes(large, makes_rows), without_prefixes(small, makes_rows)
-    return SparkGroup(group, partitions, tasks, large, small, prefixes)
+    large, few, small = (without_prefixes(job, makes_rows) for job in (large, few, small))
+    return SparkGroup(group, partitions, tasks, large, few, small, prefixes)
 
 
 def most_partitions(part: Part, spark: SparkSession) -> int:

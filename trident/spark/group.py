@@ -13,14 +13,15 @@ from trident.plan.plan import BatchGroup
 class SparkGroup:
     """A batch group with its jobs.
 
-    An exchange makes `partitions` where nothing else is said, and Spark itself `tasks`. `small` is
-    for a batch for which one partition will do. Structured Streaming runs the `prefixes` of streams
-    before the batch.
+    An exchange makes `partitions` where nothing else is said, and Spark itself `tasks`. `few` is
+    for a batch of which few aggregates are expected, `small` for one for which one partition will
+    do. Structured Streaming runs the `prefixes` of streams before the batch.
     """
 
     group: BatchGroup
     partitions: int
     tasks: int
     large: Job
+    few: Job
     small: Job
     prefixes: Mapping[str, tuple[NativeStep, ...]]

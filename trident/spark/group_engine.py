@@ -17,7 +17,7 @@ from trident.batch.computed import Computed, Computing, DeferredUpdate, Postpone
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
-from trident.job.job import Source
+from trident.job.job import Job, Source
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
@@ -46,7 +46,10 @@ from trident.states.state import State
 from trident.tuples.block import NOTHING, Block
 
 SMALL = 10_000
-"""Up to so many tuples one partition is faster than an exchange: a job's stage costs 50 ms."""
+"""Up to so many tuples one partition is faster than an exchange: a job's stage costs 50 ms.
+
+Up to so many keys the driver writes faster than tasks, which are handed to workers first.
+"""
 
 
 class SparkGroupEngine:
@@ -77,6 +80,7 @@ class SparkGroupEngine:
         self._counts = TaskCounts(session)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
+        self._few = False
         self._here = StatesHere(self._states)
         self._beside: ThreadPoolExecutor | None = None
         self._latest: int | None = None
@@ -159,7 +163,8 @@ class SparkGroupEngine:
         noted = Noted()
         started = perf_counter()
         try:
-            with self._batch(record, inputs, noted, small=small) as batch:
+            job = self._group.small if small else self._group.large
+            with self._batch(job, record, inputs, noted) as batch:
                 ran = batch.run()
         finally:
             released()
@@ -182,11 +187,18 @@ class SparkGroupEngine:
         released: Callable[[], None],
         record: ControlRecord,
     ) -> Outcome:
-        """Run the jobs of a batch that has begun: they write the states."""
+        """Run the jobs of a batch that has begun: they write the states.
+
+        Where the batch before has written few keys, the driver writes what Catalyst aggregates. If
+        that is more than Spark gives to a driver, the attempt fails, and in the next one tasks
+        write.
+        """
+        group, few, self._few = self._group, self._few, False
+        job = group.small if small else group.few if few else group.large
         before, started = self._counters.counts(), perf_counter()
         try:
-            begun = BegunStates(self._group.large, self._states, record)
-            with self._batch(record, inputs, Written(begun), small=small) as batch:
+            begun = BegunStates(job, self._states, record)
+            with self._batch(job, record, inputs, Written(begun)) as batch:
                 in_tasks = batch.run()
                 begun.commit()
             for name, receipt in batch.receipts.items():
@@ -196,7 +208,9 @@ class SparkGroupEngine:
             released()
         counts = self._counters.since(before)
         seconds = {"spark": making + perf_counter() - started}
-        return in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.take())
+        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.take())
+        self._few = outcome.written <= SMALL
+        return outcome
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Make the updates of a batch, or run its jobs; see `GroupEngine.write`."""
@@ -237,17 +251,15 @@ class SparkGroupEngine:
     @contextmanager
     def _batch(
         self,
+        job: Job,
         record: ControlRecord,
         inputs: Mapping[str, InputFrame],
         updating: Written | Noted,
-        *,
-        small: bool,
     ) -> Iterator[JobRun]:
         context = StageContext(record, counts=self._counts.accumulator)
-        group = self._group
         run = JobRun(
-            group.small if small else group.large,
-            group.partitions,
+            job,
+            self._group.partitions,
             context,
             inputs,
             self._schemas,
