@@ -63,10 +63,12 @@ class WordCount:
         """Start a run that ends when all words are counted."""
         topology = TridentTopology()
         stream = topology.newStream("words", _Words(self.words, self.size))
-        stream.groupBy("word").persistentAggregate(self.factory, Count(), "count", name="count")
+        words = stream.groupBy("word")
+        counts = words.persistentAggregate(self.factory, Count(), "count", name="count")
         checkpoint = self.folder / "checkpoint"
         if self.spark is not None:
             options["engine"] = "spark"
+            counts.parallelismHint(2)  # or the driver would write so few counts
         return topology.start(self.spark, checkpoint, trigger="available", **options)
 
     def run(self, **options: Any) -> dict[int, int]:

@@ -17,6 +17,7 @@ def topology(source: Any, state: StateLike) -> TridentTopology:
     """
     made = TridentTopology()
     words = made.newStream("words", source)
-    words.groupBy("word").persistentAggregate(state, Count(), "count", name="count")
+    counts = words.groupBy("word").persistentAggregate(state, Count(), "count", name="count")
+    counts.parallelismHint(2)  # on Spark tasks update it, and the driver the other one
     words.persistentAggregate(state, Count(), "total", name="total")
     return made
