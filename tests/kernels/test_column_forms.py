@@ -252,3 +252,19 @@ def test_what_waits_keeps_no_memory_of_other_columns() -> None:
     assert alive() is None
     [waiting] = totals.waiting()
     assert waiting.values("value") == [0, 0]
+
+
+def test_many_keys_are_not_gone_over_for_every_few_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    fold, folds = arrow_forms.GroupTotals._fold, []
+
+    def counted(totals: arrow_forms.GroupTotals) -> bool:
+        folds.append(totals)
+        return fold(totals)
+
+    monkeypatch.setattr(arrow_forms.GroupTotals, "_fold", counted)
+    monkeypatch.setattr(arrow_forms, "_MOST_WAITING", 0)
+    kernel = CombinerKernel(STEP, Count(), ("key",), Fields(), ("n",))
+    given = [Block({}, 2, {"key": pa.array([2 * n, 2 * n + 1])}) for n in range(256)]
+    [made] = kernel.run(given, TASK)
+    assert made.values("key") == list(range(512))
+    assert len(folds) < 12

@@ -105,7 +105,9 @@ class GroupTotals:
         table = pa.table(columns, [*self._keys, _VALUE])
         if self._schema not in (None, table.schema):
             return False
-        if self._waiting > _MOST_WAITING and not self._fold():
+        # Where keys are many as much waits as there is, as each time all of them are gone over.
+        made = 0 if self._made is None else self._made.nbytes
+        if self._waiting > max(made, _MOST_WAITING) and not self._fold():
             return False
         self._schema = table.schema
         self._tables.append(table)
