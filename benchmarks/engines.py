@@ -1,8 +1,8 @@
 """Batches on the engine that the library chooses, beside the same ones forced onto either.
 
-By size and store, in one run, in turn, from the tenth batch on. **At least 0.9 of
-the better engine.** A word count is faster in this process; a slow function is faster on a cluster
-of four executor cores: it sleeps, so the cores of this machine do not bound it.
+By size and store, in one run, in turn, from the tenth batch on. **At least 0.9 of the better
+engine.** A word count is faster in this process. A slow function, which sleeps so that the cores of
+this machine do not bound it, is at least twice as fast on a cluster of four executor cores.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def figures(folder: Path) -> Iterator[Figure]:
         )
         batches = [text.pool[:_SLOW_LINES]] * (_UNTIMED + _SLOW_ROUNDS)
         name, words = "a function of 20 ms a line", _SLOW_LINES * A_LINE
-        yield from _figures(folder, spark, name, batches, words, MemoryMapState.Factory, _slow)
+        memory = MemoryMapState.Factory
+        yield from _figures(folder, spark, name, batches, words, memory, _slow, local=2.0)
         spark.stop()
 
 
@@ -86,8 +87,12 @@ def _figures(
     split: Any = None,
     *,
     lasts: bool = False,
+    local: float = 0.9,
 ) -> Iterator[Figure]:
-    """Compare what a batch took where it was chosen to run with what it took on each engine."""
+    """Compare what a batch took where it was chosen to run with what it took on each engine.
+
+    `local` is what has to be reached beside this process.
+    """
     engines: Mapping[str, Mapping[str, Any]] = {
         CHOSEN: {"spark": spark},
         LOCAL: {},
@@ -111,9 +116,9 @@ def _figures(
         engine: fmean(seconds for number, seconds in times.items() if number >= _UNTIMED)
         for engine, times in took.items()
     }
-    for engine in (LOCAL, SPARK):
+    for engine, target in ((LOCAL, local), (SPARK, 0.9)):
         compared = f"{name}: chosen; {engine}"
-        yield throughput(compared, words, [means[CHOSEN]], [means[engine]], target=0.9)
+        yield throughput(compared, words, [means[CHOSEN]], [means[engine]], target=target)
 
 
 class _Turns(IBatchSpout):
