@@ -181,7 +181,7 @@ class _Bench:
         return Redis(port=self._server.port)
 
     def _place(self) -> tuple[Path, str]:
-        prefix = f"run-{next(self._numbers)}"
+        prefix = f"{self._text.name}-run-{next(self._numbers)}"
         place = self._folder / prefix
         place.mkdir()
         return place, prefix
