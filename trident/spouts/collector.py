@@ -99,9 +99,10 @@ class SpoutCollector(TridentCollector):
 
     def _values(self, name: Any, values: Any) -> Sequence[Any]:
         """The values of a column, which the spout may go on to change."""
-        for conversion in ("to_pylist", "tolist"):  # of Arrow, and of NumPy
-            if hasattr(values, conversion):
-                values = getattr(values, conversion)()
+        if hasattr(values, "to_pylist"):  # of Arrow
+            return _listed(values)
+        if hasattr(values, "tolist"):  # of NumPy
+            values = values.tolist()
         if isinstance(values, Sequence) and not isinstance(values, str | bytes):
             return list(values)
         problem = f"emitted {described(values)} as the column {name}, where a list of values is due"
@@ -110,4 +111,11 @@ class SpoutCollector(TridentCollector):
     def _made(self, columns: Any, length: int) -> Block:
         if isinstance(columns, Mapping):
             return Block({name: columns[name] for name in self._names}, length)
-        return Block({name: columns.column(name).to_pylist() for name in self._names}, length)
+        return Block({name: _listed(columns.column(name)) for name in self._names}, length)
+
+
+def _listed(column: Any) -> Sequence[Any]:
+    """The values of a column of Arrow, as executors have them."""
+    from trident.tuples.arrow_columns import python_values
+
+    return python_values(column)
