@@ -114,31 +114,29 @@ class Query:
 
 def _shown(function: str, args: str, made: Rows | Exception) -> str | DRPCError:
     """The answer as text, or the failure."""
-    error = made if isinstance(made, Exception) else None
-    if not isinstance(made, Exception):
-        try:
-            return answer_json(made)
-        except Exception as unshown:
-            error = unshown
-    assert error is not None
-    failure = failure_of(function, args, error)
-    failure.__cause__ = error
-    return failure
+    if isinstance(made, Exception):
+        return failure_of(function, args, made)
+    try:
+        return answer_json(made)
+    except Exception as unshown:
+        return failure_of(function, args, unshown)
 
 
 def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError:
-    """What a failed query raises for an error."""
-    cause = str(error) or repr(error)
+    """What a failed query raises for an error, which is its cause."""
+    cause, summary = str(error) or repr(error), ""
+    kind: type[DRPCExecutionError] = DRPCInternalError
     if isinstance(error, OperationError):
-        summary = f"{error.error.strip()} in the step {error.step}"
-        return DRPCExecutionError(function, args, cause, summary)
-    if isinstance(error, NoStateError):
-        return StateNotThereError(function, args, cause)
-    if isinstance(error, UnavailableError):
-        return DRPCUnavailableError(function, args, cause)
-    if isinstance(error, FailedException):
-        return DRPCExecutionError(function, args, cause)
-    return DRPCInternalError(function, args, cause)
+        kind, summary = DRPCExecutionError, f"{error.error.strip()} in the step {error.step}"
+    elif isinstance(error, NoStateError):
+        kind = StateNotThereError
+    elif isinstance(error, UnavailableError):
+        kind = DRPCUnavailableError
+    elif isinstance(error, FailedException):
+        kind = DRPCExecutionError
+    failure = kind(function, args, cause, summary)
+    failure.__cause__ = error
+    return failure
 
 
 _NEVER_WAIT = {Count, Equals, FilterNull, MapGet, Max, Min, SnapshotGet, Split, Sum}

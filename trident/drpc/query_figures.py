@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -60,9 +62,16 @@ class QueryFigures:
         name = None if error is None else error.__name__
         self.listeners.tell(QueryEnded(self._function, seconds, name))
 
-    def call(self) -> CountedCall:
-        """Return what counts the call in its block."""
-        return CountedCall(self)
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Count the call that its block makes."""
+        began = monotonic()
+        try:
+            yield
+        except BaseException as error:
+            self.ended(monotonic() - began, type(error))
+            raise
+        self.ended(monotonic() - began)
 
     def told(self, waiting: int) -> dict[str, Any]:
         """Return the figures as JSON values.
@@ -90,22 +99,6 @@ class QueryFigures:
             "within": within,
             "timed": sum(counts),
         }
-
-
-class CountedCall:
-    """Counts a call, from when it is made to the end of its block."""
-
-    __slots__ = ("_began", "_figures")
-
-    def __init__(self, figures: QueryFigures) -> None:
-        self._figures = figures
-        self._began = monotonic()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._figures.ended(monotonic() - self._began, kind)
 
 
 def _quantile(ordered: list[float], share: float) -> float | None:

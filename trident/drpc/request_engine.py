@@ -154,9 +154,7 @@ class _Attempt:
                 except Exception as error:
                     if not blames_request(error):
                         raise
-                    failure = failure_of(self._engine.function, asked.args, error)
-                    failure.__cause__ = error
-                    failed[index] = failure
+                    failed[index] = failure_of(self._engine.function, asked.args, error)
                     return None
                 except BaseException as error:  # such as SystemExit of a step
                     function, cause = self._engine.function, repr(error)

@@ -10,12 +10,8 @@ import orjson
 from trident.drpc.calls import Answer
 from trident.drpc.errors import (
     DRPCError,
-    DRPCExecutionError,
-    DRPCInternalError,
-    DRPCUnavailableError,
-    StateNotThereError,
 )
-from trident.drpc.query import IdleObjects
+from trident.drpc.query import IdleObjects, failure_of
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,
@@ -111,7 +107,9 @@ class StateReads:
             found = self._read(read, _merged(wants.values()))
         except Exception as error:
             if len(wants) == 1 or isinstance(error, UnavailableError | NoStateError):
-                return {number: self._failure(error) for number in wants}
+                if not isinstance(error, DRPCError):
+                    error = failure_of(self.function, "", error)
+                return dict.fromkeys(wants, error)
             alone = [self._looked_up(read, {number: want}) for number, want in wants.items()]
             return {number: each for told in alone for number, each in told.items()}
         return dict.fromkeys(wants, found)
@@ -139,19 +137,6 @@ class StateReads:
         finally:
             for name, state in taken.items():
                 self._states[name].give_back(state)
-
-    def _failure(self, error: Exception) -> Exception:
-        """What those are told who have asked."""
-        if isinstance(error, DRPCError):
-            return error
-        kind: type[DRPCExecutionError] = DRPCInternalError
-        if isinstance(error, UnavailableError):
-            kind = DRPCUnavailableError
-        elif isinstance(error, NoStateError):
-            kind = StateNotThereError
-        failure = kind(self.function, "", str(error) or repr(error))
-        failure.__cause__ = error
-        return failure
 
 
 def _merged(wants: Iterable[Mapping[str, Wanted]]) -> Mapping[str, tuple[Keys, bool]]:
