@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.topologies import sentences, word_count
-from trident.api.start import warn_inexact
+from trident.api.start_checks import warn_inexact
 from trident.api.topology import TridentTopology
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL

@@ -14,7 +14,7 @@ import pytest
 from tests.cli import counted
 from tests.packaging.conftest import ROOT
 from trident.backends.redis.examination import examined
-from trident.cli import doctor
+from trident.cli import backends
 from trident.cli.doctor import workers_of_session
 from trident.cli.main import main
 from trident.testing.servers.promised import Served
@@ -141,7 +141,7 @@ def test_what_is_not_installed_is_named_with_its_pip_line(
             raise PackageNotFoundError
         return "1.2.3"
 
-    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setattr(backends, "version", version)
     assert main(["backends"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert 'missing: pip install "trident-spark[redis]"' in lines["redis"]

@@ -19,7 +19,7 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
-from trident.api.start import warn_inexact
+from trident.api.start_checks import warn_inexact
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import LRUMemoryMapState, MemoryMapState

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -21,32 +20,19 @@ from trident.drpc.calls import CallQueue
 from trident.drpc.request_engine import RequestEngine
 from trident.drpc.request_loop import RETRIES, RequestLoop
 from trident.drpc.service import LocalDRPC, SparkQueue
-from trident.errors import GuaranteeWarning, PlanError, UsageError
 from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
-from trident.job.passes import partitions_asked
 from trident.log.checkpoint import FolderAt, open_checkpoint
 from trident.log.folders import SPARKS_LOG, Folder
 from trident.log.held import HeldCheckpoint
-from trident.operations.builtin import Debug, Negate
-from trident.operations.callables import Native
-from trident.operations.interfaces import Consumer
-from trident.operations.kept_answers import KeptAnswers
-from trident.plan.guarantee import guarantee
-from trident.plan.nodes import Node, OutputMode, StateNode
+from trident.plan.nodes import OutputMode, StateNode
 from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.query_checks import check_made, check_made_updatable
-from trident.spouts.classic import ICommitterTransactionalSpout
-from trident.spouts.interfaces import ICommitterTridentSpout
 from trident.states.state import State
-from trident.states.values import StateType
 from trident.tuples.fields import Fields
 
 _logger = logging.getLogger("trident")
-_COMMITTERS = (ICommitterTridentSpout, ICommitterTransactionalSpout)
-"""Spouts that do something themselves when a batch is committed."""
 
 
 def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
@@ -191,149 +177,3 @@ def _schema(fields: Fields, output_mode: OutputMode) -> str:
     kinds = fields.types.items()
     text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
     return text if output_mode == "append" else f"{text}; {output_mode}"
-
-
-def check_start(plan: Plan, options: StartOptions) -> None:
-    """Refuse what can't run, whichever engine it is started on."""
-    if not plan.groups and not plan.drpc:
-        advice = "Declare a stream with newStream() or newDRPCStream() first."
-        raise PlanError("start: the topology is empty", "", (), advice)
-    check_losses(plan, options.accept_loss)
-    check_changes(plan, options.accept_change)
-    if options.on_failure == "dead-letter":
-        check_dead_letter(plan)
-    check_requests(plan, options)
-    for part in plan.parts:
-        _, refused = partitions_asked(part.steps)
-        if refused:
-            raise refused[0]
-    check_states(plan)
-
-
-def check_requests(plan: Plan, options: StartOptions) -> None:
-    """Answers are kept of functions that update a state; these wait for requests until the stop."""
-    for node in plan.updates:
-        if isinstance(node.updater, KeptAnswers) and plan.group_of(node) is None:
-            what = "start: answers= is for a DRPC stream that updates a state; not so is that of"
-            advice = "Leave it out: a query changes nothing, so it may be repeated."
-            raise PlanError(what, node.state.name, (), advice)
-    for function in plan.updating:
-        if options.trigger == "available":
-            what = "start: trigger='available' ends where sources have nothing more, but requests "
-            advice = "Leave trigger= out, and stop the run by stop()."
-            raise PlanError(f"{what}come at any time to", function, (), advice)
-
-
-def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
-    """Every state in ``accept_loss`` is one that this plan updates."""
-    known = [node.state.name for node in plan.updates]
-    for name in losses:
-        if name not in known:
-            raise PlanError("start: accept_loss names no state", str(name), known)
-
-
-def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
-    """Every name in ``accept_change`` is that of a state that this plan updates, or of a stream."""
-    streams = [each.stream_id for group in plan.groups for each in group.sources]
-    known = [*(node.state.name for node in plan.updates), *streams]
-    for name in changes:
-        if name not in known:
-            raise PlanError("start: accept_change names no state or stream", str(name), known)
-
-
-def check_states(plan: Plan) -> None:
-    """Every state can be where its factory puts it, as far as is known without connecting, and has
-    the methods that its queries and updates call."""
-    for state in plan.states:
-        try:
-            state.state.factory.check_place()
-        except UsageError as error:
-            what, *rest = error.args
-            raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from None
-    for query in plan.look_ups:
-        check_made(query)
-    for update in plan.updates:
-        check_made_updatable(update)
-
-
-def check_dead_letter(plan: Plan) -> None:
-    """Refuse dead letters unless all states are opaque maps: in others, what a given-up batch has
-    written would stay."""
-    for node in plan.updates:
-        if node.state.factory.kind is not StateType.OPAQUE:
-            what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
-            advice = 'Use on_failure="stop", or keep the state in an opaque map.'
-            raise PlanError(what, node.state.name, (), advice)
-
-
-def warn(plan: Plan, options: StartOptions) -> None:
-    """Warn of states that can't be exact, or are lost before their checkpoint."""
-    warn_inexact(plan, options.max_pending)
-    if options.checkpoint is not None:
-        warn_forgetful(plan)
-
-
-def warn_inexact(plan: Plan, max_pending: int = 1) -> None:
-    """Warn of states that can't be exact, and say what would be."""
-    for node in plan.updates:
-        found = guarantee(plan, node, max_pending)
-        if not found.exact:
-            text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
-            warnings.warn(GuaranteeWarning(text), stacklevel=4)
-
-
-def warn_forgetful(plan: Plan) -> None:
-    """Warn of states that are lost with this process, while the checkpoint stays."""
-    for node in plan.updates:
-        kind = node.state.factory.map_type
-        if kind is not None and not kind.lasts:
-            text = (
-                f"state {node.state.name!r} is in memory and ends with this process, but the "
-                "checkpoint keeps what is counted: the next process can't start from it. Keep "
-                "the state in a store that lasts, such as 'sqlite:counts.db', or start "
-                "without a checkpoint."
-            )
-            warnings.warn(GuaranteeWarning(text), stacklevel=4)
-
-
-def tell_unused(plan: Plan) -> None:
-    """Log a warning for each stream of whose tuples nothing is kept or shown.
-
-    An operation of the user's may do that by itself, so only streams without any are told of.
-    """
-    for group in plan.groups:
-        for source in group.sources:
-            used = _downstream(plan, source)
-            acts = isinstance(source.source, _COMMITTERS) or any(map(_may_act, used))
-            if group.requests is None and not acts:
-                _logger.warning(
-                    "stream %r, declared at %s, ends in %s: nothing keeps or shows what comes out "
-                    "of it. Add persistentAggregate(…) or peek(…) to the stream that this gives; "
-                    "a call leaves the one it is called on as it is.",
-                    source.stream_id,
-                    source.origin,
-                    used[-1].call_text,
-                )
-
-
-def _downstream(plan: Plan, source: Node) -> list[Node]:
-    """A step and all that follow it, in order of creation."""
-    found = {source}
-    for node in plan.nodes:
-        if found.intersection(node.parents):
-            found.add(node)
-    return [node for node in plan.nodes if node in found]
-
-
-def _may_act(node: Node) -> bool:
-    """Whether a step may do anything but make tuples."""
-    if node.updates is not None:
-        return True
-    operation = node.facts.operation
-    while isinstance(operation, Negate):
-        operation = operation.filter
-    home = type(operation).__module__
-    pure = home in ("trident.operations.builtin", "trident.operations.kept_tuples")
-    if operation is None or isinstance(operation, Native):
-        return False
-    return isinstance(operation, Debug | Consumer) or not pure

@@ -10,7 +10,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
-from trident.api.start import check_start, tell_unused, warn
+from trident.api.start_checks import check_start, tell_unused, warn
 from trident.api.stream import GroupedStream, Stream, TridentState, check_not_updated
 from trident.backends.state_spec import StateLike
 from trident.batch.start_options import EngineChoice, OnFailure, StartOptions, Trigger

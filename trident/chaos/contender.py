@@ -262,16 +262,12 @@ def _views(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
         raise UsageError("the topology updates no state, so there is nothing to compare")
     states = make_states(groups)
     try:
-        yield [(_name(node), group, _map(node, states[node])) for node, group in groups.items()]
+        yield [(node.state.name, group, _map(node, states[node])) for node, group in groups.items()]
     finally:
         close_states(states.values())
 
 
-def _name(node: StateNode) -> str:
-    return node.state.name
-
-
 def _map(node: StateNode, state: State) -> StoredMap:
     if not isinstance(state, StoredMap):
-        raise UsageError(f"the state {_name(node)} is no map, and only maps can be compared")
+        raise UsageError(f"the state {node.state.name} is no map, and only maps can be compared")
     return state

@@ -6,25 +6,23 @@ import argparse
 import json
 import os
 import platform
-import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
 
 from trident.backends import checkpoints, urls
 from trident.backends.rows import Rows
 from trident.backends.rows import urls as databases
 from trident.backends.state_url import StateURL
+from trident.cli.backends import PACKAGE, Extra, extras
 from trident.cli.named import NamedState, is_url, named_state, named_topology, state_of
-from trident.states.errors import StateURLError, TridentError, UsageError
+from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import one_line
 
-PACKAGE = "trident-spark"
-_OPTIONAL = re.compile(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w.-]+)["']""")
 _SEND = "Or send an environment that has it: docs/deploy.md, with a packed environment."
 
 
@@ -158,52 +156,6 @@ def _look(examine: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
         raise
     except (TridentError, ImportError) as error:
         yield _problem(error)
-
-
-@dataclass(frozen=True)
-class Extra:
-    """An extra of this package.
-
-    `versions` are of the packages that it brings, None for one that is missing.
-    """
-
-    name: str
-    versions: Mapping[str, str | None]
-
-    @property
-    def installed(self) -> bool:
-        """Whether all of them are there."""
-        return None not in self.versions.values()
-
-    @property
-    def pip(self) -> str:
-        """The command that installs them."""
-        return f'pip install "{PACKAGE}[{self.name}]"'
-
-    def __str__(self) -> str:
-        found = [f"{name} {number}" for name, number in self.versions.items() if number]
-        return ", ".join(found)
-
-
-def extras() -> list[Extra]:
-    found: dict[str, dict[str, str | None]] = {}
-    try:
-        wanted = requires(PACKAGE) or []
-    except PackageNotFoundError:
-        what = f"{PACKAGE} is not installed as a package, so what it can use isn't known"
-        raise UsageError(what, "", (), "In a checkout: pip install -e .") from None
-    for each in wanted:
-        matched = _OPTIONAL.fullmatch(each)
-        if matched is not None and matched[1] != PACKAGE:
-            found.setdefault(matched[2], {})[matched[1]] = _version(matched[1])
-    return [Extra(name, versions) for name, versions in found.items()]
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def workers_here() -> Finding:

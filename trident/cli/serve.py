@@ -9,15 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trident.cli.named import named_topology
-from trident.server.server import HTTP_PORT, DRPCServer
+from trident.server.limits import DRPCLimits
+from trident.server.server import HTTP_PORT, THRIFT_PORT, DRPCServer
 from trident.states.errors import UsageError
-
-if TYPE_CHECKING:
-    from trident.server.server import DRPCServer
-
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -56,9 +53,6 @@ def add_server_arguments(parser: argparse.ArgumentParser, http_port: int | None)
 
     Where that is None there is no server without it.
     """
-    from trident.server.limits import DRPCLimits
-    from trident.server.server import HTTP_PORT, THRIFT_PORT
-
     serves = http_port is not None
     port = f"of HTTP ({HTTP_PORT})" if serves else f"answer queries too, by HTTP ({HTTP_PORT})"
     thrift = f"of Thrift ({THRIFT_PORT})" if serves else f"and by Thrift ({THRIFT_PORT})"
@@ -88,8 +82,6 @@ def add_server_arguments(parser: argparse.ArgumentParser, http_port: int | None)
 
 def server_options(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """What `DRPCServer` takes, of these options."""
-    from trident.server.limits import DRPCLimits
-
     return {
         "host": arguments.host,
         "port": arguments.port,

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import urlsplit
 
 from trident.client.server import LostError, Server, Within
-from trident.drpc.calls import check_seconds
 from trident.drpc.errors import (
     AnswerLostError,
     DRPCClosedError,
@@ -21,6 +20,7 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     DRPCUsageError,
     NoServerError,
+    check_seconds,
 )
 from trident.states.printable import masked
 

@@ -13,7 +13,6 @@ from time import monotonic
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCQueueFullError,
-    DRPCUsageError,
     MalformedRequestError,
 )
 
@@ -192,10 +191,3 @@ class WaitingCalls:
 
     def take_all(self) -> list[Call]:
         return self.take(len(self._calls))
-
-
-def check_seconds(name: str, timeout: object) -> None:
-    """Refuse what is no number of seconds."""
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
-        raise DRPCUsageError(f"{name}: the timeout is a number of seconds, found", repr(timeout))
