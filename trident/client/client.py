@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import urlsplit
 
 from trident.client.server import LostError, Server, Within
+from trident.drpc.calls import check_seconds
 from trident.drpc.errors import (
     AnswerLostError,
     DRPCClosedError,
@@ -20,7 +21,6 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     DRPCUsageError,
     NoServerError,
-    check_seconds,
 )
 from trident.states.printable import masked
 

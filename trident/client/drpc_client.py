@@ -11,13 +11,8 @@ from time import monotonic
 
 from trident.client.client import PORTS, Client
 from trident.client.server import FunctionRequest, PerProcess, Server, Within
-from trident.drpc.calls import check_request_id
-from trident.drpc.errors import (
-    DRPCTimeoutError,
-    DRPCUsageError,
-    MalformedRequestError,
-    check_seconds,
-)
+from trident.drpc.calls import check_request_id, check_seconds
+from trident.drpc.errors import DRPCTimeoutError, DRPCUsageError, MalformedRequestError
 
 _THREADS = 32
 

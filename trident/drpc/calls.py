@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from itertools import islice
 from threading import Lock
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCQueueFullError,
+    DRPCUsageError,
     MalformedRequestError,
 )
+
+if TYPE_CHECKING:
+    import asyncio  # which takes its time, and clients need none of it
 
 Answer = str | Exception
 """What a call ends with."""
@@ -191,3 +195,10 @@ class WaitingCalls:
 
     def take_all(self) -> list[Call]:
         return self.take(len(self._calls))
+
+
+def check_seconds(name: str, timeout: object) -> None:
+    """Refuse what is no number of seconds."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
+        raise DRPCUsageError(f"{name}: the timeout is a number of seconds, found", repr(timeout))

@@ -223,10 +223,3 @@ class NoServerError(DRPCError):
 
 class DRPCUsageError(UsageError):
     """A server or client was given what it can't use; nothing was started."""
-
-
-def check_seconds(name: str, timeout: object) -> None:
-    """Refuse what is no number of seconds."""
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
-        raise DRPCUsageError(f"{name}: the timeout is a number of seconds, found", repr(timeout))

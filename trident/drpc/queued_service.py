@@ -17,13 +17,13 @@ from trident.drpc.calls import (
     LoopEnds,
     ThreadCall,
     check_request_id,
+    check_seconds,
 )
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
     DRPCTimeoutError,
     UnknownFunctionError,
-    check_seconds,
 )
 from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks, Workers
 from trident.drpc.query_figures import QueryFigures
