@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from trident.kernels.arrow_forms import GroupTotals
 
 _LENGTH = attrgetter("length")
+_MOST_COMBINED = 2**20
+"""How many tuples of a partition are combined at once where the groups are combined later."""
 _MOST_KEPT = 131_072
 """How many emitted tuples are kept before they are handed on, so that memory stays bounded."""
 
@@ -120,6 +122,25 @@ class CombinerKernel(AggregateKernel):
         if self.partial:
             return block.values(self.inputs.names[0])
         return made_tuples(self.operation, self.inputs, block)
+
+
+@dataclass(frozen=True)
+class PartialKernel(CombinerKernel):
+    """Combines some tuples of each group, as many as fit in memory: a group may come again."""
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        pending = iter(filter(_LENGTH, blocks))
+        for first in pending:
+            yield from super().run(_up_to(_MOST_COMBINED, first, pending), task)
+
+
+def _up_to(most: int, first: Block, pending: Iterator[Block]) -> Iterator[Block]:
+    """A block, and those that follow it, until so many tuples have come."""
+    yield first
+    count = first.length
+    while count < most and (block := next(pending, None)) is not None:
+        yield block
+        count += block.length
 
 
 @dataclass(frozen=True)

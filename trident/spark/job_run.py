@@ -50,7 +50,7 @@ from trident.spark.exchanges import (
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.joins import native_join
 from trident.spark.local_frame import local_frame
-from trident.spark.natives import native_aggregate, native_step
+from trident.spark.natives import combined_first, native_aggregate, native_step
 from trident.spark.query_kernel import TaskQueryKernel
 from trident.spark.routing import POSITION, with_position
 from trident.spark.schemas import Schemas, quoted, selected
@@ -216,7 +216,7 @@ class JobRun:
 
     def _by_key(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
         if stage.steps and isinstance(stage.steps[0], NativeAggregate):
-            return self._of(stage, 0)
+            return self._flows[stage.inputs[0]]
         flow, update = self._combined(stage, exchange), stage.update
         if isinstance(exchange, Gather) and exchange.on_driver:
             return flow
@@ -341,7 +341,9 @@ class JobRun:
                 frame = native_step(flow.frame, step)
                 return replace(flow, frame=frame, types=types, kept=False)
             case NativeAggregate():
-                return self._aggregated(stage, step, self._settled(flow, columns))
+                step, flow = combined_first(step, flow)
+                reads = tuple(dict.fromkeys((*step.group, *step.inputs)))
+                return self._aggregated(stage, step, self._settled(flow, reads))
             case Update() if step.on_driver:
                 return self._updated_here(step, flow)
             case Update():

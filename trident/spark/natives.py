@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import EmittedValueError, LongOverflowError, TridentError
 from trident.job.job import NativeAggregate, NativeStep
+from trident.kernels.aggregate_kernels import PartialKernel
 from trident.operation_error import operation_error
 from trident.operations.builtin import Count, Max, Sum
 from trident.spark.error_transfer import marked
+from trident.spark.flow import Flow
 from trident.spark.schemas import quoted, selected
 from trident.spark.stage import StageContext
+from trident.tuples.fields import Fields
 
+_VALUES = frozenset({"string", "binary", "long", "int", "short", "byte"})
+_KEYS = _VALUES | {"boolean", "date"}
+"""The types of values and of keys that Arrow aggregates as Python does."""
 _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
 
@@ -45,6 +52,25 @@ def native_aggregate(frame: DataFrame, step: NativeAggregate, context: StageCont
     [output] = step.makes.names
     value = _aggregate(step, context).alias(output)
     return frame.groupBy(*map(quoted, step.group)).agg(value)
+
+
+def combined_first(step: NativeAggregate, flow: Flow) -> tuple[NativeAggregate, Flow]:
+    """The groups of tuples that Python has made, combined there first, and what Spark then does.
+
+    Arrow does that; so a task hands groups to Spark, and no tuples. Where Arrow can't, Spark is
+    handed the tuples.
+    """
+    counts = type(step.aggregator) is Count
+    values = {} if counts else flow.typed(step.inputs)
+    keys = flow.typed(step.group) if flow.kernels else {}
+    if not keys or not _KEYS.issuperset(keys.values()) or not _VALUES.issuperset(values.values()):
+        return step, flow
+    reads = Fields.typed(values.items())
+    kernel = PartialKernel(step.name, step.aggregator, step.group, reads, step.makes.names)
+    combined = replace(
+        step, inputs=step.makes.names, aggregator=Sum() if counts else step.aggregator
+    )
+    return combined, flow.then([kernel], step.name, step.makes, deterministic=True)
 
 
 def _aggregate(step: NativeAggregate, context: StageContext) -> Column:
