@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from trident.api.topology import TridentTopology
 from trident.errors import OperationError
-from trident.kernels import arrow_forms, column_forms
-from trident.kernels.aggregate_kernels import CombinerKernel
+from trident.kernels import aggregate_kernels, arrow_forms, column_forms
+from trident.kernels.aggregate_kernels import CombinerKernel, PartialKernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
@@ -224,13 +224,16 @@ def test_several_blocks_are_aggregated_as_one(
 
 @COMBINERS
 @in_each_form
-@given(parts=st.lists(blocks(), max_size=3))
-def test_what_partitions_come_to_is_combined(combiner: Any, form: Form, parts: list[Block]) -> None:
+@given(parts=st.lists(blocks(), max_size=3), most=st.sampled_from([1, 2**20]))
+def test_what_partitions_come_to_is_combined(
+    combiner: Any, form: Form, parts: list[Block], most: int
+) -> None:
     def made(one: Any, form: Form) -> Any:
-        first = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
+        first = PartialKernel(STEP, one, ("key",), Fields("a"), ("made",))
         final = CombinerKernel(STEP, one, ("key",), Fields("made"), ("all",), partial=True)
         try:
-            partials = [form(made) for part in parts for made in first.run([part], TASK)]
+            with patch.object(aggregate_kernels, "_MOST_COMBINED", most):
+                partials = [form(made) for made in first.run(map(form, parts), TASK)]
         except OperationError as error:
             return str(error)
         return outcome(final, *partials)

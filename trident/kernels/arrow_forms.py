@@ -132,20 +132,25 @@ class GroupTotals:
             return True
         made = [] if self._made is None else [self._made]
         table = pa.concat_tables([*made, *self._tables])
-        if self._function == "sum" and table.schema.field(_VALUE).type == pa.int64():
+        values = table.schema.field(_VALUE).type
+        if self._value is not None and self._function == "sum" and values == pa.int64():
             least, most = (value.as_py() or 0 for value in pc.min_max(table[_VALUE]).values())
             if max(most, -least) * len(table) > _LONG_MAX:
                 return False
+        counts_first = self._value is None and not made and len(self._keys) == 1
+        columns = _counted(table["0"]) if counts_first else self._aggregated(table)
+        self._made = pa.table(columns, [*self._keys, _VALUE])
+        self._tables, self._waiting = [], 0
+        return True
+
+    def _aggregated(self, table: pa.Table) -> list[pa.ChunkedArray]:
         table = table.append_column(_ROW, pa.array(np.arange(len(table))))
         found = table.group_by(self._keys, use_threads=False).aggregate(
             [(_VALUE, self._function, _OPTIONS), (_ROW, "min")]
         )
         # Arrow hardly ever leaves the order in which groups came, but it does.
         found = found.take(pa.array(np.argsort(found[f"{_ROW}_min"].to_numpy())))
-        columns = [found[name] for name in (*self._keys, f"{_VALUE}_{self._function}")]
-        self._made = pa.table(columns, [*self._keys, _VALUE])
-        self._tables, self._waiting = [], 0
-        return True
+        return [found[name] for name in (*self._keys, f"{_VALUE}_{self._function}")]
 
     def finished(self, output: str) -> Block | None:
         """All groups and what they come to; None where sums may have more than 64 bits."""
@@ -165,6 +170,13 @@ def _named(names: Sequence[str], table: pa.Table) -> Block:
     """The first columns of a table, one for each name."""
     columns = [column.combine_chunks() for column in table.columns[: len(names)]]
     return Block({}, len(table), dict(zip(names, columns, strict=True)))
+
+
+def _counted(keys: pa.ChunkedArray) -> list[pa.Array]:
+    """The distinct keys and how often each comes, in a third of the time of other aggregates."""
+    codes = pa.concat_arrays(keys.chunks).dictionary_encode(null_encoding="encode")
+    counts = np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary))
+    return [codes.dictionary, pa.array(counts, pa.int64())]
 
 
 def group_totals(
