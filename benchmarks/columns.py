@@ -23,7 +23,7 @@ from trident.backends import sqlite
 from trident.spark import local_session
 from trident.tuples import block
 
-_RATIOS = {100: 0.95, 1_000: 0.95, 10_000: 0.95, 100_000: 1.0, 1_000_000: 1.5}
+_RATIOS = {100: 0.95, 10_000: 0.95, 100_000: 1.0, 1_000_000: 1.5}
 _LARGE = 1_000_000
 _ROUNDS = 5
 _BATCHES = 6

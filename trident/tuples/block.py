@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MANY = 6_000
+_MANY = 12_000
 """Of so many tuples on Arrow's kernels are quicker than Python, lists made Arrow included."""
 
 _NO_ARRAYS: Mapping[str, pa.Array] = {}
