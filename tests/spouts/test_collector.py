@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from trident import Fields
@@ -45,20 +43,3 @@ def test_what_has_no_order_or_is_one_value_is_no_column(
 def test_columns_whose_names_are_no_strings_are_an_error(collector: SpoutCollector) -> None:
     with pytest.raises(EmittedValueError, match="emitted the columns 1, n, where these are due: n"):
         collector.emitColumns({1: [1], "n": [1]})
-
-
-MAP = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))
-MOMENT = pa.array([0, None], pa.timestamp("us", "Europe/Berlin"))
-
-
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [(MAP, [{"a": 1}, None]), (MOMENT, [datetime(1970, 1, 1, tzinfo=UTC), None])],
-)
-def test_values_of_arrow_are_what_executors_make_of_them(
-    collector: SpoutCollector, column: pa.Array, values: list[Any]
-) -> None:
-    batch = pa.record_batch([column], ["n"])
-    for columns in (batch, {"n": column}, pa.Table.from_batches([batch])):
-        collector.emitColumns(columns)
-    assert list(map(repr, collector.block().values("n"))) == list(map(repr, values * 3))

@@ -6,19 +6,18 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing import Pipe
+from collections.abc import Mapping, Sequence
+from copy import copy
+from multiprocessing.connection import Connection
+from multiprocessing.connection import Pipe as new_pipe
+from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from trident.backends.rows import Rows, RowsState
-from trident.backends.rows.store import RowsStore
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, TridentError
 from trident.states.state import Batch
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
 
 _TASKS = 2
 """Of a batch."""
@@ -26,12 +25,13 @@ _FATES = {"task killed": 0.02, "task stood still": 0.02, "task ran twice": 0.02}
 """What becomes of how many of them."""
 _SOON = 0.015
 """Seconds within which it does: about those that a task takes."""
-_STILL = 2.0
+_STILL = 3.0
 """Seconds that a task stands still, at most: the driver, or the one after it, goes on without."""
-_PATIENCE = 0.3
+_PATIENCE = 1.0
 """Seconds after which the driver gives a task up, and its attempt."""
-_LOOK = 0.1
-"""Seconds after which a task without work looks whether it has a driver."""
+
+Written = Mapping[str, int] | TridentError
+"""A task's receipt, or why there is none."""
 
 
 class RowsInTasks(Rows):
@@ -42,24 +42,18 @@ class RowsInTasks(Rows):
 
     notes: Path
     seed: str
+    starter: Starter
 
     def makeState(self, *_: Any, **options: Any) -> RowsState:
-        def store() -> RowsStore:
-            return RowsStore(self.database, self.target, self.name, self._types)
-
-        def work(number: int) -> _Work:
-            choose = random.Random(f"{self.seed} {self.target.mode} {number}")
-            return _Work(RowsState(store(), self.target), choose, self.notes)
-
-        return _WrittenByTasks(RowsState(store(), self.target), work)
+        return _WrittenByTasks(super().makeState(), self)
 
 
 class _WrittenByTasks(RowsState):
     """The driver's state: it hands rows to tasks, and counts what they say they have written."""
 
-    def __init__(self, own: RowsState, work: Callable[[int], _Work]) -> None:
+    def __init__(self, own: RowsState, rows_in_tasks: RowsInTasks) -> None:
         vars(self).update(vars(own))
-        self._work = work
+        self._rows_in_tasks = rows_in_tasks
         self._tasks: list[_Task] = []
         self._started = 0
 
@@ -77,7 +71,7 @@ class _WrittenByTasks(RowsState):
 
     def _task(self) -> _Task:
         self._started += 1
-        return _Task(self._work, self._started)
+        return _Task(self._rows_in_tasks, self._started)
 
 
 def _share(rows: Any, index: int) -> Any:
@@ -89,27 +83,78 @@ def _share(rows: Any, index: int) -> Any:
 class _Task:
     """A process that writes rows, one part after the other."""
 
-    def __init__(self, work: Callable[[int], _Work], number: int) -> None:
-        self._pipe, theirs = Pipe()
-        if os.fork() == 0:
-            _live(theirs, work, number)
-        theirs.close()
+    def __init__(self, rows: RowsInTasks, number: int) -> None:
+        given = copy(rows)
+        del given.starter
+        self._pipe = rows.starter.start()
+        self._pipe.send((given, f"{rows.seed} {rows.target.mode} {number}"))
 
     def give(self, record: ControlRecord, rows: Sequence[Any]) -> None:
         """Have it write rows."""
         self._pipe.send((record, rows))
 
-    def receipt(self) -> dict[str, int]:
+    def receipt(self) -> Mapping[str, int]:
         """What it has written; raise FailedException where it does not say so in time."""
         if not self._pipe.poll(_PATIENCE):
             raise FailedException("a task stands still")
         try:
-            told: dict[str, int] | TridentError = self._pipe.recv()
+            told: Written = self._pipe.recv()
         except (EOFError, ConnectionResetError):
             raise FailedException("a task was killed") from None
         if isinstance(told, TridentError):
             raise told
         return told
+
+
+class Starter:
+    """A process that forks tasks for a driver.
+
+    The driver can't: a task would inherit its connections and its lock of the checkpoint, which
+    are gone with a driver whose tasks are elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._pipe, theirs = new_pipe()
+        if os.fork() == 0:
+            self._pipe.close()
+            _start_tasks(theirs)
+        theirs.close()
+
+    def start(self) -> Connection:
+        """Start a task; return what it is spoken to by."""
+        ours, theirs = new_pipe()
+        with theirs:
+            send_handle(self._pipe, theirs.fileno(), 0)
+        return ours
+
+
+def _start_tasks(driver: Connection) -> NoReturn:
+    """Be the starter, as long as there is a driver."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+        while True:
+            file = recv_handle(driver)
+            if os.fork() == 0:
+                driver.close()
+                _be_task(Connection(file))
+            os.close(file)
+    except (EOFError, ConnectionResetError):
+        pass
+    finally:
+        os._exit(0)
+
+
+def _be_task(pipe: Connection) -> NoReturn:
+    """Be a task, as long as there is a driver."""
+    try:
+        rows, seed = pipe.recv()
+        own = _Work(Rows.makeState(rows), random.Random(seed), rows.notes)
+        while True:
+            pipe.send(own.write(*pipe.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    finally:
+        os._exit(0)
 
 
 class _Work:
@@ -120,7 +165,7 @@ class _Work:
         self._choose = choose
         self._notes = notes
 
-    def write(self, record: ControlRecord, rows: Sequence[Any]) -> dict[str, int] | TridentError:
+    def write(self, record: ControlRecord, rows: Sequence[Any]) -> Written:
         """Write rows; return the receipt, or why there is none."""
         [fate] = self._choose.choices([*_FATES, ""], [*_FATES.values(), 1 - sum(_FATES.values())])
         still = self._choose.uniform(0, _STILL)
@@ -131,20 +176,20 @@ class _Work:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(still)
 
-        if fate == "task ran twice":
-            self._note(fate)
-            self._stage(record, rows)
-        elif fate:
-            signal.signal(signal.SIGALRM, happen)
-            signal.setitimer(signal.ITIMER_REAL, self._choose.uniform(1e-4, _SOON))
         try:
+            if fate == "task ran twice":
+                self._note(fate)
+                self._stage(record, rows)
+            elif fate:
+                signal.signal(signal.SIGALRM, happen)
+                signal.setitimer(signal.ITIMER_REAL, self._choose.uniform(1e-4, _SOON))
             return self._stage(record, rows)
         except TridentError as error:
             return error
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _stage(self, record: ControlRecord, rows: Sequence[Any]) -> dict[str, int]:
+    def _stage(self, record: ControlRecord, rows: Sequence[Any]) -> Mapping[str, int]:
         self._state.beginCommit(record)
         for batch in rows:
             self._state.append(batch)
@@ -154,25 +199,3 @@ class _Work:
     def _note(self, what: str) -> None:
         with self._notes.open("a") as notes:
             notes.write(f"{what}\n")
-
-
-def _live(pipe: Connection, work: Callable[[int], _Work], number: int) -> NoReturn:
-    """Be a task, until there is no driver any more."""
-    try:
-        _leave_connections(pipe)
-        driver, own = os.getppid(), work(number)
-        while os.getppid() == driver:
-            if pipe.poll(_LOOK):
-                pipe.send(own.write(*pipe.recv()))
-    except (EOFError, BrokenPipeError):
-        pass
-    finally:
-        os._exit(0)
-
-
-def _leave_connections(pipe: Connection) -> None:
-    """Let go of the driver's connections, whose locks would outlive it."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for each in map(int, os.listdir("/proc/self/fd")):
-        if each > 2 and each not in (nothing, pipe.fileno()):  # the listing's own is closed by now
-            os.dup2(nothing, each)

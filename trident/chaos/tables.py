@@ -28,7 +28,7 @@ from trident.chaos.contender import (
 )
 from trident.chaos.process import Life
 from trident.chaos.record import Record
-from trident.chaos.rows_in_tasks import RowsInTasks
+from trident.chaos.rows_in_tasks import RowsInTasks, Starter
 from trident.chaos.servers import DATABASES, Trouble, started
 from trident.chaos.store import url_at
 from trident.chaos.truth import Key, Reading, Truth
@@ -126,11 +126,13 @@ class ChangedTables(WhatIsKept):
         def read_as(word: str) -> list[list[object]]:
             return [[*RowChange.parse(word), 1, life]]
 
+        starter = Starter() if self.tasks and life % 2 else None
+
         def written(table: str, key: str | None = None, **how: Any) -> Rows:
-            if not (self.tasks and life % 2):
+            if starter is None:
                 return Rows(self.database, table, key, **how)
             rows = RowsInTasks(self.database, table, key, **how)
-            rows.notes, rows.seed = place.notes, f"{place.seed} {life}"
+            rows.notes, rows.seed, rows.starter = place.notes, f"{place.seed} {life}", starter
             return rows
 
         changes, sums, mirror = (table_of(place, each) for each in TABLES)
