@@ -96,7 +96,7 @@ def test_states_that_no_task_reaches_are_hosted_by_the_driver_where_a_start_says
     topology, spout = TridentTopology(), FeederBatchSpout("word string")
     counts = OpaqueMap.factory(OnlyHere(str(tmp_path)), name="counts")
     stream = topology.newStream("words", spout).groupBy("word")
-    stream.persistentAggregate(counts, Count(), "count")
+    stream.persistentAggregate(counts, Count(), "count").parallelismHint(2)  # by tasks
     with topology.start(spark, tmp_path / "log", engine="spark", patience=0) as run:
         with pytest.raises(FeedError):
             spout.feed([("a",)])
