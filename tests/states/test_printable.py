@@ -6,6 +6,7 @@ import io
 import logging
 import pickle
 import sys
+import threading
 import unicodedata
 from collections.abc import Iterator
 
@@ -32,9 +33,10 @@ def odd(text: str) -> set[str]:
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """What a handler of the log writes."""
-    text = io.StringIO()
+    """What a handler writes of this thread's records: others may still end earlier tests."""
+    text, thread = io.StringIO(), threading.get_ident()
     handler = logging.StreamHandler(text)
+    handler.addFilter(lambda record: record.thread == thread)
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger = logging.getLogger("trident")
     logger.addHandler(handler)
