@@ -43,8 +43,8 @@ class Refusals:
 
     # In a task: into the staging table.
 
-    def load(self, staging: Table, rows: pa.Table, rest: pa.Table) -> None:
-        """Load the rows of a task; `rest` are the fields of their tuples that are not stored.
+    def load(self, staging: Table, rows: pa.Table) -> None:
+        """Load the rows of a task.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Refusals:
         for number, error in self._bad(rows.num_rows, write):
             row = rows.slice(number, 1).to_pylist()[0]
             values = self._fields(row)
-            source = sources(rest.slice(number, 1)).to_pylist()[0]
+            source = row.get(SOURCE)
             if not self.target.dead_letters:
                 raise self._named(error, values, source)
             told = {PART: row[PART], NUMBER: row[NUMBER], SOURCE: source, REASON: _reason(error)}

@@ -50,7 +50,7 @@ class RowsStore(IBackingMap):
         self._target = target
         self._types = types
         self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
-        self._kept: tuple[Token, pa.Table, pa.Table] | None = None
+        self._kept: tuple[Token, pa.Table] | None = None
         self._left: Entry | None = None
         """What this process has put last, if nothing has gone wrong since."""
         self._asked: str | None = None
@@ -104,19 +104,19 @@ class RowsStore(IBackingMap):
             rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
         if rest.num_columns:
             rows = rows.append_column(SOURCE, sources(rest))
-        self._kept = token, rows, rest
+        self._kept = token, rows
         self.written(token, {part: rows.num_rows})
 
     def _load(self, connection: Connection, target: Target, token: Token, careful: bool) -> None:
         """Write the rows that are kept of an attempt into the staging table."""
         if self._kept is None or self._kept[0] != token:
             return
-        _, rows, rest = self._kept
+        _, rows = self._kept
         staging = staging_table(target, (*rows.schema.names, *[REASON, BAD] * target.dead_letters))
         keyless = target.dead_letters and any(rows.column(name).null_count for name in target.key)
         if careful or keyless:
             refusals = Refusals(connection, self._database, target, token)
-            refusals.load(staging, rows, rest)
+            refusals.load(staging, rows)
         else:
             self._database.load(connection, staging, rows)
 
