@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 
 from tests.api.topologies import Everything, sentences, word_count
-from tests.plan.declared import DECLARED, windows
+from tests.plan.declared import DECLARED
 from tests.plan.test_random_plans import topologies
 from trident import Count, FixedBatchSpout, MapGet
 from trident.api.topology import TridentTopology
-from trident.drawing.layers import layers
 from trident.drawing.svg import to_svg
-from trident.drawing.svg_parts import Note, groups
+from trident.drawing.svg_parts import Note, lanes
 from trident.storm import Debug
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -120,23 +119,20 @@ def test_a_drawing_has_colours_for_the_dark() -> None:
     assert "@media(prefers-color-scheme:dark)" in DECLARED[0]().to_svg()
 
 
-def test_an_arrow_that_passes_a_layer_runs_through_no_box() -> None:
-    sizes: dict[Any, tuple[float, float]] = dict.fromkeys("abcd", (50.0, 10.0))
-    drawn = layers(sizes, [("a", "b"), ("b", "c"), ("a", "c"), ("a", "d")], 10, 20)
-    (passing,) = {x for x, y in drawn.arrows["a", "c"][1:-1]}
-    for box in "bd":
-        left = drawn.places[box][0]
-        assert not left <= passing <= left + 50
+def test_arrows_that_pass_stages_run_apart_unless_one_ends_before_the_other() -> None:
+    assert lanes([(0, 1), (1, 2)]) == {}
+    assert lanes([(0, 2), (1, 3), (2, 4)]) == {(0, 2): 0, (1, 3): 1, (2, 4): 0}
 
 
-def test_arrows_to_states_that_pass_cards_run_apart() -> None:
-    plan = windows().to_dict()
-    (part,) = groups(plan["groups"], {node["id"]: node for node in plan["nodes"]}, {})
-    below = [way[-1][1] for way in part.ways.values() if len(way) > 1]
-    assert len(set(below)) == len(below) == 3
-
-
-def test_a_box_is_above_the_middle_of_those_that_follow() -> None:
-    drawn = layers(dict.fromkeys("abc", (40, 10)), [("a", "b"), ("a", "c")], beside=20, below=30)
-    assert drawn.places == {"a": (30.0, 0.0), "b": (0.0, 40.0), "c": (60.0, 40.0)}
-    assert drawn.size == (100.0, 50.0)
+@given(topologies())
+@settings(max_examples=60)
+def test_no_arrow_between_stages_runs_through_a_card(topology: TridentTopology) -> None:
+    for part in ElementTree.fromstring(topology.to_svg()).iter(f"{SVG}g"):
+        boxes = [box.attrib for box in part if box.get("class") == "card" and box.get("x")]
+        for line in (each for each in part if each.get("class") == "flow"):
+            found = [float(each) for each in re.findall(r"[\d.]+", line.attrib["d"])]
+            for (x, y), (to_x, to_y) in pairwise(zip(found[::2], found[1::2], strict=True)):
+                for box in boxes:
+                    left, top, wide, high = (float(box[n]) for n in ("x", "y", "width", "height"))
+                    beside = max(x, to_x) <= left or left + wide <= min(x, to_x)
+                    assert beside or max(y, to_y) <= top or top + high <= min(y, to_y)

@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from trident.drawing.layers import Point
-from trident.drawing.svg_parts import BESIDE, DrawnBox, Note, groups, moved, queries
-from trident.drawing.svg_shapes import STYLE, arrow, attribute, clipped, escaped, text_line, width
+from trident.drawing.svg_parts import BESIDE, DrawnBox, Note, groups, queries
+from trident.drawing.svg_shapes import (
+    STYLE,
+    Point,
+    arrow,
+    attribute,
+    clipped,
+    escaped,
+    text_line,
+    width,
+)
 
 _LANE = 8.0
 _MARGIN, _PAD = 16.0, 12.0
@@ -48,31 +56,26 @@ def _drawn(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note], style
     x += 40 + _LANE * len(on_right) if plan["queries"] and (left or plan["states"]) else 0
     right, x = _stacked(queries(plan["queries"], nodes, notes), x)
     parts = [*left, *right]
-    ways = {id: moved(way, at) for at, part in parts for id, way in part.ways.items()}
-    states = _placed(plan["states"], nodes, ways, states_at)
+    ends = {id: (at[0] + x, at[1] + y) for at, part in parts for id, (x, y) in part.ends.items()}
+    states = _placed(plan["states"], nodes, ends, states_at)
     elements = []
     for at, part in parts:
         elements += [f'<g transform="translate({at[0]:g} {at[1]:g})">', *part.elements, "</g>"]
-    for channel, node in _channels(on_left, ways, states, left_channels):
-        state = states[node["updates"] or node["reads"]]
-        beside = ways[node["id"]][-1][1]
-        if node["updates"] is not None:
-            y = state.middle
-            way = [*ways[node["id"]], (channel, beside), (channel, y), (state.x, y)]
-            elements += arrow("write", way)
-        else:
-            y = state.middle + 14
-            way = [*ways[node["id"]], (channel, beside), (channel, y), (state.x, y)]
-            elements += arrow("read", way[::-1])
-    for channel, node in _channels(on_right, ways, states, right_channels):
-        state, way = states[node["reads"]], list(ways[node["id"]])
-        start = [(state.x + state.width, state.middle), (channel, state.middle)]
-        elements += arrow("read", [*start, (channel, way[-1][1]), *way[::-1]])
+    for users, first in ((on_left, left_channels), (on_right, right_channels)):
+        for channel, node in _channels(users, ends, states, first):
+            writes = node["updates"] is not None
+            step, state = ends[node["id"]], states[node["updates"] or node["reads"]]
+            beside = (state.x + (state.width if users is on_right else 0.0), state.middle)
+            if users is on_left and not writes:
+                beside = (state.x, state.middle + 14)
+            way = [step, (channel, step[1]), (channel, beside[1]), beside]
+            elements += arrow("write", way) if writes else arrow("read", way[::-1])
     for state in states.values():
         elements += state.elements()
-    ends = [at[1] + part.size[1] for at, part in parts]
-    ends += [state.y + state.height for state in states.values()]
-    return _svg(_label(plan), (x + _MARGIN, max(ends, default=40.0) + _MARGIN), style, elements)
+    bottoms = [at[1] + part.size[1] for at, part in parts]
+    bottoms += [state.y + state.height for state in states.values()]
+    size = (x + _MARGIN, max(bottoms, default=40.0) + _MARGIN)
+    return _svg(_label(plan), size, style, elements)
 
 
 def _svg(label: str, size: Point, style: str, elements: Sequence[str]) -> str:
@@ -169,16 +172,16 @@ def _width_of_states(states: Sequence[Mapping[str, Any]]) -> float:
 def _placed(
     states: Sequence[Mapping[str, Any]],
     nodes: Mapping[int, Mapping[str, Any]],
-    ways: Mapping[int, Sequence[Point]],
+    ends: Mapping[int, Point],
     x: float,
 ) -> dict[str, _State]:
     """Each state beside the step that updates it, or else those that read it; by name."""
     wanted = {}
     for state in states:
         for use in ("reads", "updates"):
-            ends = [ways[id][-1][1] for id, node in nodes.items() if node[use] == state["name"]]
-            if ends:
-                wanted[state["name"]] = sum(ends) / len(ends)
+            used = [ends[id][1] for id, node in nodes.items() if node[use] == state["name"]]
+            if used:
+                wanted[state["name"]] = sum(used) / len(used)
     wide, y, found = _width_of_states(states), _MARGIN, {}
     for state in sorted(states, key=lambda state: wanted.get(state["name"], _MARGIN)):
         high = len(_lines(state)) * _LINE + 2 * _PAD
@@ -190,7 +193,7 @@ def _placed(
 
 def _channels(
     users: Sequence[Mapping[str, Any]],
-    ways: Mapping[int, Sequence[Point]],
+    ends: Mapping[int, Point],
     states: Mapping[str, _State],
     first: float,
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
@@ -198,7 +201,7 @@ def _channels(
     those that end between its ends don't cross it."""
 
     def far(node: Mapping[str, Any]) -> float:
-        return abs(ways[node["id"]][-1][1] - states[node["updates"] or node["reads"]].middle)
+        return abs(ends[node["id"]][1] - states[node["updates"] or node["reads"]].middle)
 
     for lane, node in enumerate(sorted(users, key=far, reverse=True)):
         yield first + _LANE * lane, node

@@ -1,4 +1,8 @@
-"""Groups and queries as drawings: in a frame a card for each stage, with a row for each step."""
+"""Groups and queries as drawings: in a frame a card for each stage, with a row for each step.
+
+The cards are one below the other, and as wide as the frame. An arrow that passes cards has a lane
+beside them, on the side where no states are, so it runs through none.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.drawing.layers import Layers, Point, layers
-from trident.drawing.svg_shapes import arrow, clipped, text_line, width
+from trident.drawing.svg_shapes import Point, arrow, clipped, text_line, width
 
 BESIDE = 24.0
 """How far boxes beside each other are apart."""
@@ -16,7 +19,10 @@ _ROW, _HEAD, _PAD = 19.0, 24.0, 12.0
 _TITLE, _NOTE = 28.0, 18.0
 _NOTED = 340.0
 """How wide a part with a note is at least, as its text may change while it is looked at."""
-_LANE = 7.0
+_LANE = 8.0
+_IN, _JOIN, _OUT = 36.0, 34.0, 10.0
+"""How far from a card's left side arrows come in, and above it those of lanes join them; how far
+above its end they leave it for a lane."""
 _LONGEST_STEP, _LONGEST_WAY, _LONGEST_TITLE = 58, 44, 80
 _FIXED = "\N{NO-BREAK SPACE}"
 _CLOCKS = {"spout": "spouts", "dataframe": "Structured Streaming", "requests": "requests"}
@@ -42,13 +48,13 @@ class Note:
 class DrawnBox:
     """A group or a query, drawn with its upper left corner at (0, 0).
 
-    `ways` has for each step that has to do with a state, by its id, the points from its card to
-    where nothing of the part is between it and the states any more.
+    `ends` has for each step that has to do with a state, by its id, where the arrow between the two
+    is at its card.
     """
 
     size: Point
     elements: Sequence[str]
-    ways: Mapping[int, Sequence[Point]]
+    ends: Mapping[int, Point]
 
 
 def groups(
@@ -120,70 +126,50 @@ def _as_wide_as_the_widest(
 def _part(
     frame: _Frame, stages: Sequence[Mapping[str, Any]], nodes: Nodes, least: float, *, right: bool
 ) -> DrawnBox:
-    by_number = {stage["number"]: stage for stage in stages}
-    rows = {number: _rows(stage, nodes) for number, stage in by_number.items()}
-    sizes = {number: _card_size(by_number[number], found) for number, found in rows.items()}
-    joined = [(before, stage["number"]) for stage in stages for before in stage["inputs"]]
-    placed = layers(sizes, joined, BESIDE, _BELOW)
-    ways = {number: _way_text(stage) for number, stage in by_number.items()}
-    bands = list(placed.bands.values())
-    alone = [number for number in sizes if bands.count(placed.bands[number]) == 1]
-    texts = [2 * (width(ways[number], "way") + 8) for number in alone]
-    inner = max(placed.size[0], frame.width, *texts, least - 2 * _PAD)
-    shift = (_PAD + (inner - placed.size[0]) / 2, frame.top)
-    out = _ways_out(placed, sizes, rows, nodes, right)
-    lowest = max((point[1] for way in out.values() for point in way), default=0.0)
-    bottom = max(placed.size[1] + _PAD, lowest + 8)
-    size = (inner + 2 * _PAD, frame.top + bottom)
-    elements = frame.elements(size)
-    for points in placed.arrows.values():
-        elements += arrow("flow", moved(points, shift))
-    for number, stage in by_number.items():
-        (at,) = moved([placed.places[number]], shift)
-        elements += _card(at, sizes[number], stage, rows[number])
-        if ways[number]:
-            room = int((sizes[number][0] / 2 + BESIDE) / width(" ", "way")) - 2
-            most = _LONGEST_WAY if number in alone else max(12, room)
-            arrows = [way for (_, to), way in placed.arrows.items() if to == number]
-            above = [way[-2][0] + shift[0] for way in arrows]
-            elements.append(_way(at[0] + sizes[number][0] / 2, at[1], ways[number], most, above))
-    return DrawnBox(size, elements, {id: moved(way, shift) for id, way in out.items()})
+    place = {stage["number"]: at for at, stage in enumerate(stages)}
+    arrows = [(place[each], at) for at, stage in enumerate(stages) for each in stage["inputs"]]
+    lane_of = lanes(arrows)
+    aside = _LANE * (max(lane_of.values(), default=-1) + 1)
+    rows = [_rows(stage, nodes) for stage in stages]
+    texts = [width(text, kind) for found in rows for kind, _, text in found]
+    texts += [width(_stage_title(stage), "faint") for stage in stages]
+    texts += [_IN + width(_way_text(stage), "way") for stage in stages]
+    wide = max(least, frame.width + 2 * _PAD, max(texts) + 4 * _PAD + aside)
+    left, end = _PAD + (aside if right else 0.0), wide - _PAD - (0.0 if right else aside)
+    spans, y = [], frame.top - _BELOW
+    for found in rows:
+        y += _BELOW
+        spans.append((y, y + _HEAD + len(found) * _ROW + 6))
+        y = spans[-1][1]
+    elements = frame.elements((wide, y + _PAD))
+    for upper, lower in arrows:
+        (_, leaves), (comes, _), x = spans[upper], spans[lower], left + _IN
+        way = [(x, leaves)]
+        if (lane := lane_of.get((upper, lower))) is not None:
+            side, to = (left, -1) if right else (end, 1)
+            channel, leaves = side + to * _LANE * (lane + 1), leaves - _OUT
+            way = [(side, leaves), (channel, leaves), (channel, comes - _JOIN), (x, comes - _JOIN)]
+        elements += arrow("flow", [*way, (x, comes)])
+    ends = {}
+    for stage, found, (top, bottom) in zip(stages, rows, spans, strict=True):
+        elements += _card((left, top), (end - left, bottom - top), stage, found)
+        if text := _way_text(stage):
+            elements.append(text_line("way", left + _IN + 8, top - 14, text, _LONGEST_WAY))
+        for index, (_, id, _) in enumerate(found):
+            if nodes[id]["updates"] is not None or nodes[id]["reads"] is not None:
+                ends[id] = (end if right else left, top + _HEAD + index * _ROW + 9)
+    return DrawnBox((wide, y + _PAD), elements, ends)
 
 
-def moved(points: Sequence[Point], by: Point) -> list[Point]:
-    return [(x + by[0], y + by[1]) for x, y in points]
-
-
-def _ways_out(
-    placed: Layers,
-    sizes: Mapping[int, Point],
-    rows: Mapping[int, Sequence[_Row]],
-    nodes: Nodes,
-    right: bool,
-) -> dict[int, list[Point]]:
-    """From each step that has to do with a state to the side where states are.
-
-    Where other cards are between, below them: each on a way of its own, the nearest highest.
-    """
-    to = 1 if right else -1
-    side = {n: placed.places[n][0] + (sizes[n][0] if right else 0.0) for n in sizes}
-    found: dict[int, list[Point]] = {}
-    used: dict[Point, int] = {}
-    for number in sorted(sizes, key=lambda number: -to * side[number]):
-        band = placed.bands[number]
-        free = all(to * side[n] <= to * side[number] for n in sizes if placed.bands[n] == band)
-        lines = [
-            (id, placed.places[number][1] + _HEAD + index * _ROW + 9)
-            for index, (_, id, _) in enumerate(rows[number])
-            if nodes[id]["updates"] is not None or nodes[id]["reads"] is not None
-        ]
-        for lane, (id, y) in enumerate(lines[::-1]):
-            found[id] = [(side[number], y)]
-            if not free:
-                below = band[1] + 8 + _LANE * used.setdefault(band, 0)
-                used[band] += 1
-                aside = side[number] + to * (BESIDE / 2 - 3 + 3 * lane)
-                found[id] += [(aside, y), (aside, below)]
+def lanes(arrows: Sequence[Point]) -> dict[Point, int]:
+    """The lane of each arrow, from one place in a row to another, that passes others, from 0 on."""
+    taken: list[float] = []
+    found = {}
+    for upper, lower in sorted(arrows):
+        if lower > upper + 1:
+            free = (lane for lane, until in enumerate(taken) if until <= upper)
+            lane = found[upper, lower] = next(free, len(taken))
+            taken[lane : lane + 1] = [lower]
     return found
 
 
@@ -199,13 +185,6 @@ def _card(at: Point, size: Point, stage: Mapping[str, Any], rows: Sequence[_Row]
     return made
 
 
-def _way(x: float, y: float, text: str, most: int, above: Sequence[float]) -> str:
-    """How tuples come in: beside the arrow, on the side that it doesn't come from."""
-    if above and sum(above) / len(above) > x + 1:
-        return text_line("way", x - 8, y - 14, text, most, "end")
-    return text_line("way", x + 8, y - 14, text, most)
-
-
 def _rows(stage: Mapping[str, Any], nodes: Nodes) -> list[_Row]:
     rows: list[_Row] = []
     for id in stage["nodes"]:
@@ -219,12 +198,6 @@ def _rows(stage: Mapping[str, Any], nodes: Nodes) -> list[_Row]:
         text = clipped(node["text"], _LONGEST_STEP - len(number) - len(after))
         rows.append((kind, id, f"{number}{text}{after}"))
     return rows
-
-
-def _card_size(stage: Mapping[str, Any], rows: Sequence[_Row]) -> Point:
-    widest = max(width(text, kind) for kind, _, text in rows)
-    title = width(_stage_title(stage), "faint")
-    return max(widest, title, 120.0) + 2 * _PAD, _HEAD + len(rows) * _ROW + 6
 
 
 def _stage_title(stage: Mapping[str, Any]) -> str:

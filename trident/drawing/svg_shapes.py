@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape, quoteattr
 
-from trident.drawing.layers import Point
 from trident.states.printable import printable
 
+Point = tuple[float, float]
 _COLUMN = 7.25
 """The width of a character of a step, at most, in the fonts of the style."""
 _NARROW = 6.3
@@ -56,13 +56,13 @@ def width(text: str, kind: str) -> float:
 
 
 def arrow(kind: str, points: Sequence[Point]) -> Iterator[str]:
-    """A line with round corners, and its head at the last point."""
+    """A line along the axes, with round corners, and its head at the last point."""
     way = [point for point, before in zip(points, [None, *points], strict=False) if point != before]
     (x0, y0), (x, y) = way[-2:]
     if abs(y - y0) < 0.5:
         to = 1 if x > x0 else -1
         back, corners = (x - 6 * to, y), ((x, y), (x - 8 * to, y - 4), (x - 8 * to, y + 4))
-    else:  # curves end upright too
+    else:
         back, corners = (x, y - 6), ((x, y), (x - 4, y - 8), (x + 4, y - 8))
     yield f'<path class="{kind}" d="{_line([*way[:-1], back])}"/>'
     head = " ".join(f"{px:g} {py:g}" for px, py in corners)
@@ -70,28 +70,12 @@ def arrow(kind: str, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _line(points: Sequence[Point]) -> str:
-    """The path through some points: straight where it runs along an axis, else a curve."""
-    (x, y), *rest = points
-    steps = [f"M{x:g} {y:g}"]
-    for index, (nx, ny) in enumerate(rest):
-        if abs(nx - x) < 0.5 or abs(ny - y) < 0.5:
-            corner = index + 1 < len(rest)
-            after = rest[index + 1] if corner else (nx, ny)
-            turns = corner and (abs(after[0] - nx) < 0.5) != (abs(nx - x) < 0.5)
-            straight = corner and (abs(after[0] - nx) < 0.5 or abs(after[1] - ny) < 0.5)
-            round_by = min(7.0, _far((x, y), (nx, ny)) / 2, _far((nx, ny), after) / 2)
-            if turns and straight and round_by > 0.5:
-                bx, by = _towards((nx, ny), (x, y), round_by)
-                ax, ay = _towards((nx, ny), after, round_by)
-                steps.append(f"L{bx:g} {by:g}Q{nx:g} {ny:g} {ax:g} {ay:g}")
-                x, y = ax, ay
-                continue
-            steps.append(f"L{nx:g} {ny:g}")
-        else:
-            middle = (y + ny) / 2
-            steps.append(f"C{x:g} {middle:g} {nx:g} {middle:g} {nx:g} {ny:g}")
-        x, y = nx, ny
-    return "".join(steps)
+    steps = ["M{:g} {:g}".format(*points[0])]
+    for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
+        far = min(7.0, _far(before, (x, y)) / 2, _far((x, y), after) / 2)
+        (bx, by), (ax, ay) = (_towards((x, y), other, far) for other in (before, after))
+        steps.append(f"L{bx:g} {by:g}Q{x:g} {y:g} {ax:g} {ay:g}")
+    return "".join([*steps, "L{:g} {:g}".format(*points[-1])])
 
 
 def _far(one: Point, other: Point) -> float:
@@ -99,8 +83,7 @@ def _far(one: Point, other: Point) -> float:
 
 
 def _towards(point: Point, other: Point, far: float) -> Point:
-    length = _far(point, other) or 1.0
-    share = far / length
+    share = far / (_far(point, other) or 1.0)
     return point[0] + (other[0] - point[0]) * share, point[1] + (other[1] - point[1]) * share
 
 
