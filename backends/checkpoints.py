@@ -23,10 +23,8 @@ _SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN, _OTHERS)
 
 
 def checkpoint_from_url(url: StateURL) -> CheckpointStore:
-    """Return the store that a URL describes; connects to nothing, and needs no driver.
-
-    Raises StateURLError for what is unknown or doesn't fit.
-    """
+    """The store that a URL describes; connects to nothing, needs no driver; raises
+    StateURLError."""
     return _SCHEMES.make(url, CheckpointStore)  # type: ignore[type-abstract]
 
 

@@ -155,10 +155,7 @@ class MemoryMap(IBackingMap):
 
 @dataclass(frozen=True)
 class MemoryStore(Store):
-    """Where a memory state is: in the process that asks, under an id.
-
-    A `size` of 0 keeps all keys.
-    """
+    """Where a memory state is: in the process that asks, under an id; `size` 0 keeps all keys."""
 
     id: str
     size: int = 0

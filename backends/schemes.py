@@ -18,11 +18,7 @@ REDIS = tuple(f"redis{tls}{kind}" for kind in ("", "+cluster", "+sentinel") for 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A scheme of our own.
-
-    `home` is the module and function that make what the URL describes, imported when a URL asks for
-    it; `extra` brings the driver.
-    """
+    """A scheme of our own: what makes its stores, imported late, and the extra with its driver."""
 
     home: str
     extra: str | None = None
@@ -30,11 +26,7 @@ class BuiltIn:
 
 @dataclass(frozen=True)
 class Schemes:
-    """The schemes that one kind of URL may have.
-
-    `kind` is what such URLs are of, for errors; `group` the entry points under which other packages
-    register schemes; `others` says what other schemes are for.
-    """
+    """The schemes that one kind of URL may have: ours, and of a group of entry points."""
 
     kind: str
     group: str
@@ -47,10 +39,7 @@ class Schemes:
         return sorted({*self.built_in, *(entry.name for entry in entry_points(group=self.group))})
 
     def make(self, url: StateURL, result: type[T]) -> T:
-        """Return what `url` describes, which has to be a `result`.
-
-        Whatever the scheme's function refuses with a ValueError becomes a StateURLError.
-        """
+        """Return what `url` describes, a `result`; ValueErrors become StateURLErrors."""
         built_in = self.built_in.get(url.scheme)
         entry = (
             EntryPoint(url.scheme, built_in.home, self.group)

@@ -62,10 +62,7 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
 def read_own_options(
     scheme: str, given: Mapping[str, str], own: Mapping[str, type]
 ) -> dict[str, Any]:
-    """Convert the options of a URL that is no state's: the scheme's own, and no others.
-
-    The parameters and errors are those of :func:`read_options`.
-    """
+    """Convert the options of a URL that is no state's: the scheme's own, and no others."""
     _check_names(scheme, given, sorted(own))
     return _converted(scheme, given, own)
 

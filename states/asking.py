@@ -44,10 +44,7 @@ def _asked_by(plain: str) -> Callable[..., Wait[Any]]:
 
 
 def asked(read: Reading[T]) -> Wait[T]:
-    """Run a read up to where it would wait, and return what runs the rest.
-
-    A read that is never waited for is closed with what is returned here.
-    """
+    """Run a read up to where it would wait; what is returned runs the rest, or closes it."""
     try:
         next(read)
     except StopIteration as end:

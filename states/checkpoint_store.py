@@ -11,10 +11,7 @@ _life = secrets.token_hex(4)
 
 
 def this_process() -> str:
-    """Return how a process names itself to others as the holder of a checkpoint.
-
-    A container that starts again has the same name and number, so there is a part made by chance.
-    """
+    """How a process names itself as a holder; the number of a container may come again."""
     return f"{os.getpid()} on {socket.gethostname()} ({_life})"
 
 

@@ -530,10 +530,8 @@ class Change:
 
 
 def announce_all(controls: Iterable[Control], record: ControlRecord) -> None:
-    """Announce an attempt at its states: at those that one catalog keeps, in one step.
-
-    `record` is as :meth:`Control.ready` returned it. Raises as :meth:`Control.announce` does.
-    """
+    """Announce a record that is :meth:`Control.ready` at its states, in one step for each
+    catalog."""
     announced = record.announced()
     changes = [Change(control, record.encode(), announced) for control in controls]
     alone = _put_together(changes)
@@ -602,11 +600,7 @@ def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRe
 
 
 def _put_together(changes: Sequence[Change]) -> list[Change]:
-    """Replace what is kept in one catalog in one step; return the changes that are left.
-
-    Each of these is to be made alone, which finds out what is wrong where a record is not as
-    expected.
-    """
+    """Replace what is kept in one catalog in one step; return what has to be changed alone."""
     if len(changes) == 1:  # as in most batches
         return list(changes)
     left: list[Change] = []

@@ -138,11 +138,7 @@ def loaded(
     data: Sequence[bytes | None],
     made: Callable[[Any], Any] = lambda value: value,
 ) -> list[Any]:
-    """Return what is made of the values of `data`; None for each None, an absent key.
-
-    Raises CorruptStateError for bytes that are no such value, as of a class that is not importable
-    here.
-    """
+    """What is made of the values of `data`, None for None; raises CorruptStateError for others."""
     found: list[Any] = []
     load = serializer.deserialize
     try:
@@ -159,10 +155,7 @@ def loaded(
 
 
 def need_tags(values: Sequence[Any]) -> bool:
-    """Whether any of the values has no form in JSON; a list of plain scalars costs one pass in C.
-
-    Raises SerializationError for one that would not come back.
-    """
+    """Whether any value has no form in JSON; raises SerializationError for what can't come back."""
     if set(map(type, values)) <= _EXACT:
         return False  # also where there are none
     try:

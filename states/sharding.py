@@ -91,11 +91,7 @@ class Sharding:
 
 
 def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
-    """Return the record that all shards have reached, None where the state was never begun.
-
-    Raises CorruptStateError where shard 0 has a record and another shard has none: that one lost
-    what it held.
-    """
+    """The record that all shards have reached, None where never begun; raises where one lost it."""
     if found[0] is None:
         return None
     present = [record for record in found if record is not None]

@@ -143,10 +143,8 @@ class Store(ABC):
 
 @dataclass(frozen=True)
 class OpenedStore(Store):
-    """The store of somebody's own backing map.
-
-    `make` makes the map in the process that uses it; `name` tells which of several it could make.
-    """
+    """The store of somebody's own backing map, made where it is used; `name` tells it from
+    others."""
 
     make: Callable[[], IBackingMap]
     hosted: Literal["driver", "executor"] = "executor"

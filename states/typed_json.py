@@ -117,10 +117,7 @@ def untagged(tree: Any) -> Any:
 
 
 def utc(moment: datetime) -> datetime:
-    """Return a moment, which has a zone, in UTC.
-
-    Raises TypeError where UTC's calendar doesn't have it.
-    """
+    """A moment with a zone in UTC; raises TypeError where UTC's calendar doesn't have it."""
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:

@@ -25,10 +25,7 @@ class Combiner(Protocol):
 
 
 def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
-    """Raise where a stored value is no number, so that a combiner which `adds` can't add to it.
-
-    Keys are encoded; an absent value is None.
-    """
+    """Raise where a stored value is no number, so that nothing can be added to it."""
     if _NO_NUMBERS.isdisjoint(map(type, stored)):
         return
     for key, value in zip(keys, stored, strict=True):

@@ -192,11 +192,7 @@ class HBaseMap(IBackingMap):
 
 
 def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
-    """Make `table` with `family` where it is missing; check `family` where it is there.
-
-    Runs once a process, before its first use of the table. Several processes may run it at once.
-    Raises StateError for a family that forgets.
-    """
+    """Make `table` with `family` if missing, once a process; refuse a family that forgets."""
     found = families(client, table)
     if found is None:
         _create(client, table, family)

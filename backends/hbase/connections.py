@@ -40,10 +40,7 @@ class Gateway:
 
 
 class GatewayConnection:
-    """A connection to the gateway, open from the beginning.
-
-    Its `client` has the gateway's calls as methods, and is for one thread at a time.
-    """
+    """An open connection to the gateway; its `client` has the calls, for one thread at a time."""
 
     def __init__(self, gateway: Gateway) -> None:
         thrift()  # a missing driver is told before a missing server
@@ -93,10 +90,7 @@ def thrift() -> Any:
 
 
 def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:
-    """Return an object with the gateway's calls as methods.
-
-    The caller closes the connection.
-    """
+    """An object with the gateway's calls as methods; the caller closes the connection."""
     service = thrift().Hbase
     transports: Any = import_module("thriftpy2.transport")
     protocols: Any = import_module("thriftpy2.protocol")
@@ -121,10 +115,8 @@ def reading_rows(
 
 
 def await_answer(client: Any) -> None:
-    """Return when the gateway has answered something, without asking HBase behind it.
-
-    It is asked which of Thrift's interfaces it has; one that is too old for the question says so.
-    """
+    """Return when the gateway answers which Thrift interface it has, or that it is too old to
+    say."""
     service, protocol = thrift().Hbase, client._oprot
     # The driver doesn't know the call: another one without arguments stands in for it.
     protocol.write_message_begin("getThriftServerType", _CALL, 0)

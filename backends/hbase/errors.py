@@ -61,11 +61,7 @@ def silent(gateway: str, patience: float) -> StateUnavailableError:
 
 @contextmanager
 def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator[None]:
-    """Turn what calls through a connection raise into errors with advice.
-
-    StateUnavailableError: no answer, or none that is certain. StateError: HBase refused an
-    argument, and would refuse the same call again.
-    """
+    """Turn what calls raise into errors with advice: StateError where a retry can't help."""
     try:
         yield
     except TimeoutError:

@@ -65,11 +65,8 @@ class ControlTopic(IBackingMap):
         return True
 
     def send(self, records: Iterable[Outgoing], token: Token, fence: bytes) -> None:
-        """Write records in one transaction, where the control record still is `fence`.
-
-        Raises StaleBatchError when another producer has taken the state over: nothing of this
-        shows.
-        """
+        """Write records in one transaction; StaleBatchError where another producer has the
+        state."""
         if self._producer is None or self._record != fence:
             raise StaleBatchError(token)
         try:
@@ -210,10 +207,8 @@ class TopicReader:
                 return int(end)
 
     def read(self, topic: str, partition: int, start: int, limit: int) -> tuple[list[Any], int]:
-        """Return up to `limit` messages from `start` on, and where to go on behind them.
-
-        Fewer than `limit` only where the end that there was at the call is reached.
-        """
+        """Up to `limit` messages from `start` to the present end, and where to go on behind
+        them."""
         end = self.end(topic, partition)
         if start >= end:
             return [], start

@@ -40,11 +40,8 @@ _AT_ONCE = 2**18
 
 
 class Greeting(NamedTuple):
-    """What a node tells about itself at first.
-
-    `end` is the server's answer to ``version``, `item_limit` how many bytes a key and its value may
-    have together.
-    """
+    """What a node tells at first: what it answers to ``version``, and the most bytes of key and
+    value."""
 
     client: Any
     end: bytes
@@ -84,10 +81,7 @@ def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
 
 
 def _greeted(node: NodeAddress) -> Greeting:
-    """Connect; by itself pymemcache would try only the first address of a name.
-
-    (Debian's server listens on 127.0.0.1, and ``localhost`` may be ``::1`` first.)
-    """
+    """Connect to any address of a name: ``localhost`` may be ``::1`` first, where none listens."""
     deadline = time.monotonic() + CONNECT_TIMEOUT
     failure: OSError = TimeoutError()
     try:
@@ -216,11 +210,8 @@ def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationErro
 
 
 class NodeRequest(Generic[T]):
-    """One request to one node.
-
-    The request ends with a ``version`` command. `read` makes the answer of the reply, and of the
-    server's answer to ``version``, which ends it.
-    """
+    """One request to one node, which ends with ``version``; `read` makes its answer of the
+    reply."""
 
     answer: T
 

@@ -46,10 +46,8 @@ def gets(keys: Sequence[bytes]) -> bytes:
 
 
 def found(reply: bytes, end: bytes, asked: int) -> Found:
-    r"""Return what the reply to :func:`gets` says.
-
-    It ends with `end`, the server's answer to ``version``; `asked` keys were asked for.
-    """
+    """Return what the reply to :func:`gets` of so many keys says, up to the answer to
+    ``version``."""
     lines = reply[: -len(end)].split(_LINE)
     rest = [line for line in lines if line != b"END"]
     ends = -(-asked // _KEYS_A_LINE)

@@ -31,10 +31,8 @@ _ASKED = """
 
 @dataclass(frozen=True)
 class Database:
-    """Where a database is and how to log in, as libpq has it; picklable, with its password.
-
-    What `settings` leave out libpq takes from its environment.
-    """
+    """Where a database is and how to log in, by libpq and its environment; pickles with its
+    password."""
 
     settings: tuple[tuple[str, str], ...] = field(repr=False)
     timeout: float

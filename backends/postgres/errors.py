@@ -49,11 +49,7 @@ _CORRUPT = (
 
 @contextmanager
 def explained(place: object) -> Iterator[None]:
-    """Turn what the driver raises about a server into errors with advice.
-
-    StateUnavailableError: no answer, none that is certain, or one that may be another later.
-    CorruptStateError: the tables are not those of this state.
-    """
+    """Turn what the driver raises into errors with advice: corrupt if the tables are others."""
     try:
         yield
     except Exception as error:

@@ -67,12 +67,7 @@ def column_of(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """One state's place in a table.
-
-    `shared` is the table that it shares with others, None where it has one of its name. `columns`
-    are the view's names for the fields of a key, with their types as `column_of` reads them, and
-    for the value.
-    """
+    """One state's place in a table, its own or `shared`; `columns` name the view's fields."""
 
     name: str
     shared: str | None

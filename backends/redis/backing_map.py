@@ -174,10 +174,7 @@ def _of_strings(name: bytes) -> bytes:
 
 
 def _controls_of(key: bytes, start: int = 1) -> list[bytes]:
-    """Return the control records of all states to which the redis key `key` could belong.
-
-    Their prefixes end at `start` or behind it.
-    """
+    """The control records of all states, by prefixes from `start`, that a redis key may be of."""
     names = (key[:end] for end in _colons(key, start))
     own = key if key.endswith(CONTROL_KEY) else HashLayout(key).control
     return [own, *map(_of_strings, names)]

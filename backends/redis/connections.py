@@ -26,10 +26,8 @@ CONNECT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """How to connect to each server of a state; picklable, no secret in its repr.
-
-    `timeout` is for an answer, to the login too; `connect` for a connection.
-    """
+    """How to connect to each server of a state, and how long to wait; pickles, no secret in its
+    repr."""
 
     db: int = 0
     user: str | None = None
@@ -107,10 +105,7 @@ pool = Pool(_DriverConnection, _DriverConnection.is_quiet)
 
 
 class Wire:
-    """One connection to one server, for the length of a call; what goes wrong is explained.
-
-    No error repeats `secret`, a password.
-    """
+    """One connection for the length of a call; its errors are explained, and repeat no secret."""
 
     def __init__(self, connection: Any, address: Address, secret: str | None) -> None:
         self.address = address
@@ -170,11 +165,7 @@ def converse(
 def conversing(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Reading[Sequence[Sequence[Any]]]:
-    """Do the same as a reading, which yields before the first answer is waited for.
-
-    A command is made when its server is ready for it, so that its making takes place while servers
-    work.
-    """
+    """A reading, which yields before the first answer; commands are made while servers work."""
     answers: list[list[Any]] = [[] for _ in wires]
     waiting = [0] * len(wires)
     sources = [iter(source) for source in commands]

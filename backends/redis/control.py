@@ -43,10 +43,7 @@ def remove(control: bytes, expected: bytes) -> Command:
 
 
 def touch_and_wait(control: bytes, waiting: Waiting) -> tuple[Command, Command]:
-    """Return the commands that answer with how many replicas have everything written so far.
-
-    WAIT counts only what its own connection has written, so the record is written again, as it is.
-    """
+    """Commands that tell how many replicas have all; WAIT counts what this connection wrote."""
     return ("EVAL", _TOUCH, 1, control), ("WAIT", waiting.replicas, int(waiting.seconds * 1000))
 
 
@@ -66,10 +63,8 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 
 
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
-    """Return what identifies the server that answered `INFO`: its run, role and replication id.
-
-    Raises StateUnavailableError where it is no master: nothing that is written there lasts.
-    """
+    """What identifies a server by its `INFO`; raises StateUnavailableError where it is no
+    master."""
     found = facts(answers)
     role = found["role"]
     if role != "master":

@@ -143,10 +143,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 def explained(
     error: Exception, host: str, port: int, secret: str | None = None, user: str | None = None
 ) -> Exception:
-    """Return what `error`, which the driver raised, means.
-
-    `secret` is hidden where the server's own text repeats it.
-    """
+    """Return what `error`, which the driver raised, means, without `secret`."""
     where = f"redis at {host}:{port}"
     said = str(error).rstrip(". ")
     if secret:
@@ -170,10 +167,7 @@ def explained(
 
 
 def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
-    """Return the error of a key whose value is of a type that this state never writes.
-
-    The types are named as TYPE names them.
-    """
+    """The error of a key whose value is of a type, by TYPE's name, that this state never writes."""
     return CorruptStateError(
         f"the key {key[:200]!r} of this state in {where}",
         f"it is a {found}, where a {expected} is due",

@@ -10,10 +10,7 @@ from trident.states.finding import Finding
 
 
 def examined(address: Address, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
-    """Yield what a server's settings mean for a state.
-
-    `facts` are what INFO tells, and ``appendfsync`` where the user may ask for that.
-    """
+    """Yield what a server's settings, by INFO and ``appendfsync``, mean for a state."""
     where = f"redis at {address[0]}:{address[1]}"
     yield Finding("ok", f"{where} answers (version {facts.get('redis_version', 'unknown')})")
     if facts.get("role") != "master":

@@ -18,11 +18,8 @@ _STARTS = 16
 
 @dataclass(frozen=True)
 class FencedWrite:
-    """One transaction: what is written to one shard of a state.
-
-    `control` is the redis key of the shard's control record. A command is made when the server is
-    ready for it.
-    """
+    """One transaction for one shard with its control record; commands are made when it is their
+    turn."""
 
     control: bytes
     commands: Sequence[Make]

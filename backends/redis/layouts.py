@@ -22,10 +22,7 @@ _CHUNK_BYTES = 2**22
 
 @dataclass(frozen=True)
 class Layout(ABC):
-    """The commands for the entries of one state, or of one shard of it.
-
-    `name` is what its redis keys begin with; empty for keys as they are.
-    """
+    """The commands for the entries of one state or shard; `name` begins its redis keys."""
 
     hides: ClassVar[bool] = False
     """Whether a key of another type than an entry's is read as absent."""
@@ -36,10 +33,8 @@ class Layout(ABC):
     @property
     @abstractmethod
     def control(self) -> bytes:
-        """Where the control record is: always a key of its own, which never expires.
-
-        Another one in each layout, or a state opened in the wrong one would go on from nothing.
-        """
+        """Where the record is, which never expires: another key in each layout, so none is
+        mistaken."""
 
     @property
     def prefix(self) -> bytes:

@@ -124,11 +124,8 @@ class ShardedMap(IBackingMap):
                 check_replicas(wire, reached, self._waiting.replicas)
 
     def incarnation(self) -> str:
-        """Return which runs of which servers hold the state, after looking anew who they are.
-
-        Raises StateUnavailableError where one of them is a replica: what is written there may be
-        lost.
-        """
+        """Which runs of which servers hold the state, looked up anew; raises where one is a
+        replica."""
         self._found = None
         nodes = sorted(set(self._nodes()))
         with self._wired(nodes) as wires:
@@ -203,10 +200,7 @@ class ShardedMap(IBackingMap):
             self._check_types(there)
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
-        """Raise where what a use of `keys` touches, by shard, is of another type than it has to be.
-
-        Control records are looked at too.
-        """
+        """Raise where what a use of `keys`, by shard, touches, controls too, is of another type."""
         due = {shard: self._layouts[shard].types(asked) for shard, asked in keys.items()}
         found = self._converse(
             {shard: [partial(_type, key) for key in types] for shard, types in due.items()}
@@ -257,10 +251,7 @@ class ShardedMap(IBackingMap):
             yield FencedWrite(self._layouts[shard].control, commands[start : start + _COMMANDS])
 
     def _check_nodes(self) -> None:
-        """Raise where it was a server that has been replaced which refused the fence.
-
-        It may not know of the batch's begin: then nobody has overtaken us.
-        """
+        """Raise where a new server refused the fence, which may not know of the batch's begin."""
         asked, self._found = self._nodes(), None
         if self._nodes() != asked:
             raise StateUnavailableError(

@@ -89,10 +89,7 @@ class Refusals:
         write(table, staging, parts)
 
     def put_aside(self, staging: Table, parts: Mapping[int, int], state: str) -> None:
-        """Write what is bad of these parts into the table of bad rows, in the open transaction.
-
-        Raises TooManyBadRowsError.
-        """
+        """Write what is bad of these parts into the table of bad rows, in the open transaction."""
         sql, into = alchemy(), bad_rows(self.target.schema)
         what = [staging.c[column] for column in (REASON, BAD, SOURCE)]
         told = sql.literal(state), sql.literal(self.token.txid), *what
@@ -193,10 +190,7 @@ class Refusals:
     def _bad(
         self, count: int, write: Callable[[int, int], RefusedRowError | None]
     ) -> Iterator[tuple[int, RefusedRowError]]:
-        """Write rows by halves; return those that are refused by themselves.
-
-        `write` writes the rows from one number to another, or none and returns why.
-        """
+        """Write rows, from one number to another, by halves; return those refused by themselves."""
         pending, found = [(0, count)], 0
         while pending:
             first, end = pending.pop()
@@ -211,10 +205,7 @@ class Refusals:
                 yield first, error
 
     def _refused(self, write: Callable[[], None], staging: str = "") -> RefusedRowError | None:
-        """Write behind a savepoint; where it is refused nothing is written, and returned why.
-
-        Of a staging table the user's is named instead.
-        """
+        """Write behind a savepoint; return why it is refused, by the user's table's name."""
         savepoint = self.connection.begin_nested()
         try:
             with explained(self.database):
@@ -249,10 +240,7 @@ class Refusals:
 
 
 def good_rows(staging: Table, target: Target, parts: Any) -> Subquery:
-    """What these parts of a batch wrote, but for what is put aside by now.
-
-    The parts are their numbers, or the parameter that has them.
-    """
+    """What parts of a batch, by number or parameter, wrote, but for what is put aside by now."""
     rows = alchemy().select(staging).where(staging.c[PART].in_(parts))
     if target.dead_letters:
         rows = rows.where(staging.c[BAD].is_(None))

@@ -29,10 +29,8 @@ _ADDABLE = (*_INTEGERS, "double", "float", "decimal")
 
 
 def sql_type(kind: str, *, in_key: bool = False) -> TypeEngine[Any] | None:
-    """The type of SQL of a column that is made for a field; None where there is none.
-
-    In MySQL a text of any length can't be in a key, and others are the small ones if not named.
-    """
+    """The type of SQL of a column for a field; None where there is none; in MySQL of bounded
+    keys."""
     sql = alchemy()
     from sqlalchemy.dialects import mysql
 

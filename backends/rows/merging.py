@@ -19,10 +19,7 @@ Change = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Merge:
-    """The statements that merge some rows of a batch; made once, and run for each batch.
-
-    `several` finds a key of which there are two rows, where that is not allowed.
-    """
+    """The statements that merge rows, made once; `several` finds a key that comes twice."""
 
     target: Target
     several: Executable | None

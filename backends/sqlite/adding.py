@@ -50,10 +50,7 @@ _STATEMENT = """
 
 
 class Adding:
-    """Adds amounts to the opaque values of one table, through one connection.
-
-    The connection is given a temporary table and two functions, and used by one thread at a time.
-    """
+    """Adds amounts to opaque values through one connection, by functions and a table of its own."""
 
     def __init__(self, connection: sqlite3.Connection, table: SQLiteTable) -> None:
         self._connection = connection
@@ -75,10 +72,8 @@ class Adding:
         token: Token,
         retried: Mapping[int, int],
     ) -> None:
-        """Add `amounts` to the committed values of `keys`, inside a transaction.
-
-        No key may come twice. Raises StaleBatchError when a later attempt has written one of them.
-        """
+        """Add `amounts` to distinct keys' committed values, in a transaction; raises
+        StaleBatchError."""
         self._own = token
         self._refusal = None
         if retried or self._filled:

@@ -38,10 +38,7 @@ _LONGS = range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class SQLiteTable:
-    """One state's table.
-
-    Values that SQLite has no type for are BLOBs, made by `serializer`.
-    """
+    """One state's table; values that SQLite has no type for are BLOBs, made by `serializer`."""
 
     name: str
     kind: StateType

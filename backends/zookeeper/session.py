@@ -97,11 +97,8 @@ class Session:
     def get(
         self, path: str, on_change: Callable[[], object] | None = None
     ) -> tuple[bytes, Any] | None:
-        """Return the data of a node, and its `Stat`; None where there is none.
-
-        `on_change` is called in another thread when the node changes, or goes, or nothing is heard
-        any more.
-        """
+        """A node's data and `Stat`, or None; `on_change` is called in another thread when it
+        changes."""
         watch = None if on_change is None else (lambda event: on_change())
         with suppress(self._no_node):
             found: tuple[bytes, Any] = self._ask(self._client.get_async, path, watch)
@@ -109,10 +106,8 @@ class Session:
         return None
 
     def set(self, path: str, data: bytes, version: int) -> int | None:
-        """Replace the data of a node that is in this version, and return the new version.
-
-        None where it is in another, or gone.
-        """
+        """Replace the data of a node in this version, and return the new one; None where it is
+        another."""
         with suppress(self._no_node, self._bad_version):
             stat = self._ask(self._client.set_async, path, data, version)
             return int(stat.version)
@@ -138,10 +133,7 @@ class Session:
         self._ask(self._client.sync_async, path)
 
     def close(self) -> None:
-        """End the session, and its threads; never fails.
-
-        Servers that can't be told end it by themselves, when they have heard nothing for too long.
-        """
+        """End the session and its threads; never fails, as servers end it in time."""
         try:
             self._client.stop()
             self._client.close()

@@ -13,10 +13,7 @@ from trident.states.values import StateType
 
 
 class Kind(ABC):
-    """How one kind keeps its values. An entry is what is stored of a key, None where it is absent.
-
-    The first `tokens` of its `columns` are integers that tell who wrote the entry.
-    """
+    """How one kind keeps its values; the first `tokens` columns of an entry tell who wrote it."""
 
     type: ClassVar[StateType]
     columns: ClassVar[tuple[str, ...]]
@@ -24,10 +21,8 @@ class Kind(ABC):
 
     @abstractmethod
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
-        """Return the values that `entries` had at the cut.
-
-        Raises BatchMovedOn where an entry was written beyond the cut's horizon.
-        """
+        """Return the values that `entries` had at the cut; raises BatchMovedOn beyond its
+        horizon."""
 
     def applied(
         self, keys: Sequence[bytes], entries: Sequence[Any], record: ControlRecord

@@ -140,10 +140,7 @@ class MapAttempt:
         self._folds.update(folds)
 
     def flush(self, dead: set[bytes]) -> set[bytes]:
-        """Write everything; return the keys that were removed.
-
-        `dead` are keys removed by earlier batches, whose tombstones may go now.
-        """
+        """Write everything, removing `dead` tombstones; return the keys that were removed."""
         self._remove(dead)
         folded, partials = list(self._folds), list(self._folds.values())
         for start in range(0, len(folded), _CHUNK):

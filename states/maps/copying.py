@@ -30,11 +30,8 @@ PASSES = 5
 
 @dataclass(frozen=True)
 class CopyProgress:
-    """How far a copy is.
-
-    The two places are compared a `number` of times, and what differs is written: `entries` counts
-    what was compared this time, `written` from the beginning.
-    """
+    """How far a copy is: the number of the pass, the entries that it has compared, and all
+    written."""
 
     number: int
     entries: int
@@ -330,10 +327,8 @@ class _Copy:
 
 
 def _other_key(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
-    """Return which key stands for which, both ways, where a single value changes its key.
-
-    Raises CopyError where other entries are beside it: the key may as well be one of a group.
-    """
+    """Which key stands for which, both ways, where a single value, beside no other, changes its
+    key."""
     here, there = encode_key(source.key), encode_key(target.key)
     if here == there or source.tables.reading.read([here])[0] is None:
         return {}

@@ -20,20 +20,14 @@ _PAGES = 4
 
 @dataclass(frozen=True)
 class KeyTypes:
-    """The types of the keys that a look into a store has found.
-
-    `columns` are what each field of the keys is compared as.
-    """
+    """What each field of the keys in a store is compared as, as far as a look has found."""
 
     columns: tuple[frozenset[str], ...]
     example: Key
 
     @staticmethod
     def found(table: Table, single: Key) -> KeyTypes | None:
-        """Look at some keys; None where there is none, or they don't agree with each other.
-
-        The key of the `single` value says nothing of the others.
-        """
+        """Look at some keys but the `single` one; None where there is none, or they don't agree."""
         pages = chain.from_iterable(islice(table.pages(), _PAGES))
         keys = [key for data, _ in pages if (key := decode_key(data)) != tuple(single)]
         if len(set(map(len, keys))) != 1:

@@ -212,10 +212,7 @@ def _ask_record(state: CommittedReads) -> Wait[ControlRecord | None]:
 def _cuts(
     reads: Sequence[tuple[str, CommittedReads]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
-    """Return the cut of each group, made from the records of its states.
-
-    A state without a record, in memory or written by Storm, changes nothing about it.
-    """
+    """Return the cut of each group from the records of its states, as far as they have one."""
     begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(reads, records, strict=True):
         if record is not None:
@@ -248,10 +245,7 @@ def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
 
 
 class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupleCollection):
-    """A map state as of one committed batch; good only inside the query it was given to.
-
-    Entries are read past any cache.
-    """
+    """A map state as of one committed batch, past any cache; good only inside its query."""
 
     def __init__(self, table: Table, kind: Kind, key: Key, cut: Cut) -> None:
         self._table = table
@@ -313,11 +307,8 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
 
 
 def as_before(state: State, record: ControlRecord) -> Any:
-    """What a query within a batch reads of a state that the same batch updates.
-
-    A map of this library shows the values of the batch before where its kind keeps them, as an
-    opaque map does. Any other state is read as it is.
-    """
+    """What a query in a batch reads of a state that it updates: an opaque map as of the batch
+    before."""
     if isinstance(state, CommittedReads):
         # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
         return state.committed(Cut.before(record).endless())

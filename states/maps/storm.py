@@ -209,10 +209,7 @@ class StormControl(Control):
 
 
 class StormMap(StoredMap):
-    """A map state for reading what Storm wrote; Storm may go on writing it meanwhile.
-
-    An opaque entry shows what was written last, as in Storm: a batch that is under way shows.
-    """
+    """Reads what Storm wrote, and may go on writing: each entry as it was written last."""
 
     def __init__(
         self,

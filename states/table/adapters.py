@@ -135,10 +135,7 @@ class FencedTable(CheckedTable):
 
 
 class AddingTable(FencedTable):
-    """The store finds the committed value of an opaque entry, adds to it and writes, in one step.
-
-    As SQLite does.
-    """
+    """The store finds the committed opaque value, adds to it and writes, in one step."""
 
     adds = True
 

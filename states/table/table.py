@@ -55,21 +55,14 @@ class Table(ABC):
 
     @abstractmethod
     def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
-        """Ask for the entries of `keys`, in their order, None for each that is absent.
-
-        Returns a function that waits for them.
-        """
+        """Ask for the entries of `keys`, None for each absent one; return what waits for them."""
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.ask(keys)()
 
     @abstractmethod
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        """Store `entries`; return the keys whose entries were refused.
-
-        Raises StaleBatchError when the attempt was overtaken, and StateUnavailableError when the
-        store lost what says that the attempt began.
-        """
+        """Store `entries`; return the keys that were refused; raises where overtaken, or lost."""
 
     @abstractmethod
     def remove(self, keys: Sequence[Any]) -> None:

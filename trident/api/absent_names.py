@@ -107,11 +107,8 @@ INSTEAD: dict[str, str] = {
 
 
 def absent(name: str, known: Iterable[str]) -> Exception:
-    """The error for a name that is none of those the package has.
-
-    An `AttributeError`; where ``from trident import`` asks, an `ImportError`, as Python would
-    replace the text of any other.
-    """
+    """The AttributeError, or for ``from trident import`` an ImportError, of a name that is not
+    there."""
     imported = sys._getframe(2).f_code.co_name == "_handle_fromlist"
     advice = _advice(name)
     if not advice and imported and find_spec(f"trident.{name}") is None:

@@ -335,10 +335,7 @@ class Run:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it Ctrl-C raises KeyboardInterrupt and does no more; a handler of the user's stays.
-
-    PySpark's own handler would first cancel all jobs, also those of the batch under way.
-    """
+    """Within it Ctrl-C raises KeyboardInterrupt and no more: PySpark would cancel all jobs."""
     found = signal.getsignal(signal.SIGINT)
     of_spark = (getattr(found, "__module__", None) or "").startswith("pyspark.")
     if not of_spark or threading.current_thread() is not threading.main_thread():

@@ -130,10 +130,8 @@ def warn_forgetful(plan: Plan) -> None:
 
 
 def tell_unused(plan: Plan) -> None:
-    """Log a warning for each stream of whose tuples nothing is kept or shown.
-
-    An operation of the user's may do that by itself, so only streams without any are told of.
-    """
+    """Log a warning for each stream of which nothing is kept, shown, or handed to the user's
+    code."""
     for group in plan.groups:
         for source in group.sources:
             used = _downstream(plan, source)

@@ -29,11 +29,8 @@ def adopt_state(
     check: Callable[[LogEntry], None],
     folder_at: FolderAt,
 ) -> LogEntry:
-    """Return the first entry of the empty `log`, which takes over the state of another log.
-
-    Nothing is appended to `log`, and the states are only read. `check` raises where what the older
-    log says doesn't fit, before that is closed.
-    """
+    """Return the first entry of the empty `log`, which takes over another log's state; append
+    nothing."""
     match adopt.source:
         case StatesAlone() as alone:
             return _from_states(states, alone)

@@ -14,11 +14,8 @@ from trident.states.values import Token
 
 
 class Due(NamedTuple):
-    """What an attempt is made from.
-
-    `metadata` is what the batch before stores, or has stored; `planned` what the log says that this
-    one holds, None where nothing is decided yet.
-    """
+    """What an attempt is made from: the metadata of the batch before, and what the log has
+    planned."""
 
     token: Token
     metadata: Mapping[str, Any]
@@ -67,23 +64,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Making:
-    """How attempts of a group are made: no store and no log is asked or told anything.
-
-    Where they are `timed`, a step asks for the time of batches: it is then in the log before they
-    begin. `now` tells it, in nanoseconds since 1970. Where they are `partitioned`, a step asks
-    which partitions of the sources are active.
-    """
+    """How attempts are made, with no store and no log asked; `now` tells nanoseconds since 1970."""
 
     timed: bool = False
     now: Callable[[], int] | None = None
     partitioned: bool = False
 
     def make(self, work: BatchWork, due: Due, dead_letter: str | None = None) -> Attempt:
-        """Plan, emit and compute an attempt; one that is given up is emitted, and no more.
-
-        Where there is nothing to be committed it raises NothingNew. Whatever is raised, nothing was
-        touched: the same attempt may be made again.
-        """
+        """Plan, emit and compute an attempt, or only emit one that is given up; may be repeated."""
         token, metadata, planned = due
         watch = Stopwatch()
         if planned is None:

@@ -43,11 +43,8 @@ def check_unchanged(
     streams: Mapping[str, str] | None,
     accept: Mapping[str, str],
 ) -> None:
-    """Raise where the topology is not the one that a log was written by.
-
-    `streams` is None where a new log takes over, whose schemas may be others. `accept` has what a
-    state or stream may have become.
-    """
+    """Raise where a log was written by another topology, but for the changes that `accept`
+    lists."""
     changes = [
         *_changed_streams(entry, topology.get("sources", {}), streams),
         *_changed_states(entry, topology.get("states", {}), kinds),
@@ -124,10 +121,7 @@ def _shown(state: Mapping[str, Any]) -> str:
 
 
 def described_anew(entry: LogEntry, topology: Topology) -> Topology:
-    """Return what the log keeps of a topology from now on; say which states are new, or gone.
-
-    What is known of a state that is gone is kept, and the batch up to which it was there.
-    """
+    """Return what the log keeps of a topology from now on; say which states are new, or gone."""
     if not topology:
         return entry.topology
     states = dict(topology["states"])

@@ -49,11 +49,7 @@ class Pending(Generic[T, R]):
 
 
 class Committer(Generic[T, R]):
-    """Commits batches, in their order, in a thread of its own.
-
-    After one that fails those behind it are discarded. `commit` is called in that thread, and
-    returns None where the batch is discarded.
-    """
+    """Commits batches in order, in a thread of its own; one that fails discards those behind it."""
 
     def __init__(self, commit: Callable[[T], R | None], name: str) -> None:
         self._commit = commit

@@ -19,11 +19,8 @@ from trident.tuples.block import Block
 
 
 class DeferredUpdate(NamedTuple):
-    """The tuples of one partition, with which a state is yet to be updated.
-
-    It holds nothing of an attempt or of an engine, so it may be kept and made anew. Its block has
-    the fields that the updater reads.
-    """
+    """The tuples of one partition, with which a state is yet to be updated; of no certain
+    attempt."""
 
     update: Update
     block: Block
@@ -33,10 +30,7 @@ class DeferredUpdate(NamedTuple):
 
 @dataclass(frozen=True)
 class Computed:
-    """A batch of which all steps but the updates of states have run.
-
-    The updates are in the order in which they are made.
-    """
+    """A batch of which all steps but the updates of states have run; these are in their order."""
 
     updates: tuple[DeferredUpdate, ...]
     outcome: Outcome
@@ -57,10 +51,8 @@ NOTHING_COMPUTED = Computed((), Outcome())
 
 @dataclass(frozen=True)
 class Postponed:
-    """A batch whose steps run when it has begun: tasks write it, or a step reads what it updates.
-
-    `run` runs all steps, and writes the states, which have begun the record that it is given.
-    """
+    """A batch whose steps run when it has begun: tasks write it, or a step reads what it
+    updates."""
 
     engine: str
     tuples: int
@@ -70,10 +62,7 @@ class Postponed:
 
 
 class Computing:
-    """A batch whose steps run in a thread, beside those of others.
-
-    `expected` is how many bytes it is taken for until that is known.
-    """
+    """A batch whose steps run in a thread; until they have run it counts as `expected` bytes."""
 
     def __init__(self, running: Future[Computed | Postponed], expected: int) -> None:
         self._running = running
@@ -106,11 +95,7 @@ def write_updates(
     counters: Counters,
     apply: Apply,
 ) -> Outcome:
-    """Update the states, which have begun `record`, and write them.
-
-    Of the states of the group only those that are updated are used. The outcome is of the whole
-    attempt.
-    """
+    """Update the states, which have begun `record`, and write them."""
     before, started = counters.counts(), perf_counter()
     begun: dict[str, tuple[Update, State]] = {}
     for deferred in computed.updates:

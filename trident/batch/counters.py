@@ -14,10 +14,7 @@ Counts = tuple[int, int, int, int]
 
 
 class Counters:
-    """What states read and write, as they count it.
-
-    A row counts as a key. States that are neither maps of this library nor rows count nothing.
-    """
+    """What states read and write, as they count it; a row counts as a key."""
 
     def __init__(self, states: Iterable[State]) -> None:
         counted = list(states)

@@ -32,16 +32,11 @@ class Engine(ABC, Generic[E]):
 
     @abstractmethod
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
-        """Prepare what runs the batches of a group.
-
-        The states were made in this process, and are closed with what this returns.
-        """
+        """Prepare what runs the batches of a group; the states are closed with it."""
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
-        """Return what each of the group's streams of files reads, by stream id.
-
-        The log keeps it, and refuses a start that reads something else.
-        """
+        """Return what each stream of files reads, by stream id; the log refuses a start with
+        another."""
         return {}
 
     def source_of(self, source: object) -> str:
@@ -49,10 +44,7 @@ class Engine(ABC, Generic[E]):
         return identified(source)
 
     def folder(self, place: Place) -> Folder:
-        """Return the folder at a path or URL, where this engine can keep files.
-
-        Raises CheckpointError for a file system that it does not know.
-        """
+        """Return the folder at a path or URL; raise CheckpointError for an unknown file system."""
         return local_folder(place)
 
     def pending(self, group: BatchGroup, most: int) -> int:

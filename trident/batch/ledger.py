@@ -17,10 +17,7 @@ from trident.states.values import Token
 
 
 class Ledger:
-    """What a run knows of its group's log, and writes to it. A disk that is away is waited for.
-
-    `source` is how errors name the log of what makes the batches.
-    """
+    """What a run knows of its group's log, and writes to it; a disk that is away is waited for."""
 
     def __init__(self, log: Log, source: str, patience: Patience) -> None:
         self.log = log
@@ -50,11 +47,8 @@ class Ledger:
         return Token(entry.committed, entry.retried.get(entry.committed, 0))
 
     def is_replay(self, txid: int | None, digest: str | None, query_id: str | None) -> bool:
-        """Whether the last committed batch is given once more; False for the one that is due.
-
-        It is refused when another streaming query gives it, when it covers something else than the
-        committed one, and when it is neither of the two.
-        """
+        """Whether the last committed batch is given once more, not the due one; refuse any
+        other."""
         entry, place = self.entry, self.log.place
         if entry.query_id not in (None, query_id):
             raise LogMismatchError(
@@ -89,11 +83,8 @@ class Ledger:
         query_id: str | None,
         swept: bool = False,
     ) -> None:
-        """Commit the attempt that is due, and reserve the next batch's first.
-
-        `metadata` is what the streams say with it, `digest` what it covers. Where it is `swept`, no
-        entry names any batch before it by an attempt: they are forgotten.
-        """
+        """Commit the due attempt, and reserve the next batch's first; where `swept`, forget old
+        attempts."""
         entry = self._writer.entry
         token = txid, attempt = entry.begun
         states = dict.fromkeys(begun, token)

@@ -198,10 +198,8 @@ def _failure_of(run: Callable[[], None]) -> BaseException | None:
 
 
 class IdleTimes:
-    """The times at which batches are due that are to find the sources quiet, once each.
-
-    `seconds` are counted from the last tuples.
-    """
+    """The seconds after the last tuples at which a batch is due, once each, to find sources
+    quiet."""
 
     def __init__(self, seconds: Iterable[float]) -> None:
         self._seconds = sorted(set(seconds))

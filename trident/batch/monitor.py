@@ -11,11 +11,7 @@ from trident.states.values import Token
 
 
 class Monitor:
-    """Told by a group's runner and clock of what happens. This one does nothing with it.
-
-    The runner tells when the group starts and which attempts fail; the clock which batches are
-    finished, and the end. `trident.figures.group_monitor.GroupMonitor` makes figures of it.
-    """
+    """Told by a group's runner and clock of what happens. This one does nothing with it."""
 
     @property
     def told_here(self) -> bool:
@@ -30,10 +26,8 @@ class Monitor:
         return {}
 
     def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
-        """Learn that the log is open.
-
-        `due` is the attempt that is made next; `recovered` is whether the log was there already.
-        """
+        """Learn that the log is open, and whether it was `recovered`; the attempt `due` is made
+        next."""
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
         """Learn that an attempt has failed, where its error is caught."""
@@ -48,10 +42,7 @@ class Monitor:
         """Learn of a finished batch that was added."""
 
     def warn_of_late(self, progress: BatchProgress) -> None:
-        """Warn where many tuples of a batch came too late.
-
-        Where the number of its tuples isn't known yet this is called again when it is.
-        """
+        """Warn where many tuples of a batch came too late; again when their number is known."""
 
     def ended(self, failure: BaseException | None) -> None:
         """Learn that no batch follows, where its failure is caught."""

@@ -24,14 +24,8 @@ _SECONDS_A_LINE = 10.0
 
 
 class Outage:
-    """The time in which a store or the log's disk is away, while one batch waits for it.
-
-    Warns in the logger when it begins, every ten seconds or so, and when it ends.
-
-    Tries begin for the policy's `patience` after the first failure; one more that begins later is
-    the last. `stopping` ends a pause at once. `what` is the part of the batch that waits, by
-    default all.
-    """
+    """The time in which a store or the log's disk is away and a batch waits; the logger is
+    warned."""
 
     def __init__(
         self,
@@ -51,11 +45,8 @@ class Outage:
         self._failure: Exception | None = None
 
     def wait(self, failure: Exception) -> None:
-        """Pause before another try.
-
-        It raises when the last try began too late, by the policy's patience, and when the run is
-        stopped.
-        """
+        """Pause before another try; raise where the policy's patience is over, or the run is
+        stopped."""
         now = monotonic()
         if not self._pauses:
             self._began = self._tried = self._told = now
@@ -84,21 +75,14 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Does what can't fail, however long a store or the log's disk is away; in any thread.
-
-    The policy's `patience` is how long; `stopping` ends every pause.
-    """
+    """Does what can't fail, however long a store or the log's disk is away; in any thread."""
 
     group: str
     policy: FailurePolicy
     stopping: threading.Event
 
     def do(self, call: Callable[[], T], txid: int, what: str = "") -> T:
-        """Return what `call` returns; it is tried again while a store or the log's disk is away.
-
-        `what` is which part of the batch, for logs and errors; by default all. When it takes too
-        long, or the run was stopped while it waited, it raises, and the batch is kept.
-        """
+        """Return what `call` returns, tried again while a store or the log's disk is away."""
         outage = None
         while True:
             try:

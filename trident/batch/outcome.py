@@ -10,11 +10,7 @@ from trident.operations.counters import summed
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one attempt of a batch did; counts are 0 where the engine doesn't know.
-
-    `seconds` are by the engine's own names, and added to the runner's steps; `engine` is empty
-    where nothing was run. Tuples that are `late` came too late for their windows.
-    """
+    """What one attempt did; counts are 0 where unknown, `seconds` by the engine's own names."""
 
     tuples: int = 0
     read: int = 0

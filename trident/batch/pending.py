@@ -51,12 +51,8 @@ class PendingBatches:
         return self._runner.next_txid
 
     def run(self) -> None:
-        """Run the next batch; return when there is room for another one.
-
-        May run none, where it has nothing, or an earlier one had to be run again.
-
-        Raises as `BatchRunner.run`, also for an earlier batch.
-        """
+        """Run the next batch, or an earlier one again; return when there is room for another
+        one."""
         due = self._pending[-1].batch.following if self._pending else self._runner.due
         try:
             attempt = self._runner.make(self._work, due)
@@ -72,10 +68,7 @@ class PendingBatches:
             self._finish()
 
     def settle(self) -> bool:
-        """Wait until all batches that were emitted are committed; return whether there were any.
-
-        Raises as `BatchRunner.run`.
-        """
+        """Wait until all batches that were emitted are committed; return whether there were any."""
         waited = bool(self._pending)
         while self._pending:
             self._finish()
@@ -111,10 +104,8 @@ class PendingBatches:
         return None if self._runner.stopping.is_set() else self._runner.commit(attempt)
 
     def _finish(self) -> None:
-        """Wait for the first of the batches, and acknowledge it.
-
-        One that has failed is tried again, and those behind it are discarded.
-        """
+        """Acknowledge the first batch when it is committed; else try it again, those behind it
+        anew."""
         first = self._pending.popleft()
         token = first.batch.token
         try:

@@ -15,10 +15,7 @@ _logger = logging.getLogger("trident")
 
 
 class Retries:
-    """The attempts of one batch.
-
-    The batch is `droppable` where all states are opaque, so that it could be given up.
-    """
+    """The attempts of one batch, which is `droppable` where all states are opaque."""
 
     def __init__(
         self,
@@ -40,12 +37,8 @@ class Retries:
         self._outage = Outage(group, txid, policy, stopping)
 
     def wait(self, token: Token, failure: Exception) -> None:
-        """Return when the next attempt may be made.
-
-        It raises `failure` itself where that is no failure of an attempt; else, when there were
-        enough of them, a store was away for too long or the run is stopped, an error of its own.
-        The batch is kept.
-        """
+        """Return when the next attempt may be made; raise where there is none, and the batch is
+        kept."""
         if isinstance(failure, UnavailableError):
             self._outage.wait(failure)
         elif isinstance(failure, FailedException):

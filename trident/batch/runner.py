@@ -211,10 +211,7 @@ class BatchRunner:
         digest: str | None = None,
         query_id: str | None = None,
     ) -> BatchProgress:
-        """Run the batch that is due in as many attempts as that takes.
-
-        The attempt `token` is due, or has failed with `failure`. It raises what :meth:`run` does.
-        """
+        """Run the batch that is due in as many attempts as that takes."""
         watch = Stopwatch()
         retries = Retries(
             self.group, token.txid, self._policy, self.stopping, not self._states.inexact
@@ -259,11 +256,8 @@ class BatchRunner:
     def make(
         self, work: BatchWork, due: Due | None = None, dead_letter: str | None = None
     ) -> Attempt:
-        """Plan, emit and compute an attempt; neither a store nor the log hears of it.
-
-        By default it is made from what the log says. With a `dead_letter`, the reason, it is given
-        up.
-        """
+        """Plan, emit and compute an attempt, by default the due one; no store or log hears of
+        it."""
         return self._making.make(work, due or self._ledger.due, dead_letter)
 
     def commit(
@@ -352,10 +346,7 @@ class BatchRunner:
             raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
 
     def _take_next_attempt(self) -> None:
-        """Look whether every store is there; take another number, if this one has begun.
-
-        Attempts and what their sources emit are not spent on a store that is away.
-        """
+        """Take another number, if this one has begun, once every store answers."""
         self._states.look()
         if self._begun:
             self._ledger.take_next_attempt()

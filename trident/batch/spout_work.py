@@ -37,10 +37,8 @@ class SpoutWork(BatchWork):
         }
 
     def _plan_of(self, source: StreamSource, txid: int, before: Any) -> Any:
-        """What a source plans, decided once: its coordinator may have gone on behind it.
-
-        Decided anew only where the batch before has turned out to be another one.
-        """
+        """What a source plans, decided once, and anew only where the batch before has become
+        another."""
         known = self._planned.get((txid, source.stream))
         if known is None or known[0] != before:
             known = before, source.plan(txid, before)

@@ -39,10 +39,7 @@ class StagingEngine(Protocol):
         """Return what is needed to make the updates, by the name of the state."""
 
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
-        """Return what :meth:`packed` was given.
-
-        That of another topology is refused.
-        """
+        """Return what :meth:`packed` was given; refuse that of another topology."""
 
 
 class FrameBatch(BatchWork):
@@ -60,11 +57,7 @@ class FrameBatch(BatchWork):
 
 
 class StagedBatch(FrameBatch):
-    """A batch that is computed once, staged before any state is written, and then committed.
-
-    `staged` has its parts where it was found staged; `computed` is what was found so, or what
-    computes it.
-    """
+    """A batch that is computed once, staged before any state is written, and then committed."""
 
     def __init__(
         self,
@@ -141,11 +134,8 @@ class StagedBatches:
         self._committer: Committer[StagedBatch, BatchProgress] | None = None
 
     def open(self, passed: int) -> None:
-        """Have committed what an earlier run has staged; called once, before any batch.
-
-        The clock won't make `passed` again, nor what is before it. When that is not all of it, or
-        not this log's or topology's, it raises, and nothing is changed.
-        """
+        """Have committed what an earlier run has staged, once; raise where batches up to `passed`
+        lack."""
         found = self._found(passed)
         ours = [replace(each, claim=self._runner.claim) for each in found]
         batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in ours]
@@ -175,21 +165,15 @@ class StagedBatches:
                 raise ReplayError(runner.place, runner.source, txid - 1, known, found)
 
     def may_run(self, txid: int, query_id: str) -> bool:
-        """Whether `txid` may be staged; else the runner takes it, once all others are committed.
-
-        It finds replays then, which are passed over, and what doesn't fit.
-        """
+        """Whether `txid` may be staged; else, as a replay, the runner takes it behind all
+        others."""
         pending, runner = self._pending, self._runner
         known = pending[-1].batch.file.query_id if pending else runner.query_id
         return self._most > 1 and txid == self.next_txid and known in (None, query_id)
 
     def run(self, txid: int, digest: str, query_id: str, compute: Compute) -> None:
-        """Compute and stage the next batch; return when it may be told of as done.
-
-        Where it can't be computed it is committed before this returns, as a further attempt.
-
-        Raises as `BatchRunner.run`, also for an earlier batch.
-        """
+        """Compute and stage the next batch, or commit it where that fails; return when Spark may go
+        on."""
         while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
             self._finish()
         runner = self._runner
@@ -206,10 +190,7 @@ class StagedBatches:
         self._pending += (self._committer.take(batch),)
 
     def run_unstaged(self, txid: int, digest: str, query_id: str, compute: Compute) -> None:
-        """Run a batch that may not be staged, once all others are committed; return then.
-
-        Raises as `BatchRunner.run`, also for an earlier batch.
-        """
+        """Run a batch that may not be staged, once all others are committed; return then."""
         self.settle()
         work = FrameBatch(self._engine, compute)
         self._told(self._runner.run(work, txid, digest=digest, query_id=query_id), None)
@@ -239,11 +220,8 @@ class StagedBatches:
         return StagedBatch(staged, self._area, self._engine, self._runner, computed)
 
     def _commit(self, batch: StagedBatch, failure: Exception | None = None) -> BatchProgress:
-        """Commit a batch in as many attempts as that takes, also where the run is to stop.
-
-        Its end is told before anyone can wait for it. `failure` is what its first attempt has
-        failed with already, as it was computed.
-        """
+        """Commit a batch in as many attempts as it takes; its end is told before anyone waits for
+        it."""
         file = batch.file
         try:
             progress = self._runner.run(

@@ -20,10 +20,7 @@ all that is there and ends. None, and 0 seconds, begin the next batch when one i
 
 @dataclass(frozen=True, kw_only=True)
 class StartOptions:
-    """The options of `TridentTopology.start`, which documents them.
-
-    One that is out of its range is a PlanError.
-    """
+    """The options of `TridentTopology.start`, which documents them; a wrong one is a PlanError."""
 
     checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)  # with its password
     trigger: Trigger = None

@@ -36,12 +36,7 @@ _logger = logging.getLogger("trident")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """One state of a group.
-
-    `control` is None for a state that keeps no record, `kind` for one that isn't a map; `single` is
-    the state where it is the single value of an aggregate without groups. Without `state` the
-    entries of failed attempts can't be swept.
-    """
+    """One state of a group: `single` where it is one value, `state` where it may be swept."""
 
     control: Control | None
     kind: StateType | None
@@ -85,11 +80,7 @@ class GroupStates:
                 raise OtherLogError(control.place, found.log_id, log_id)
 
     def check_free(self, log_id: str) -> None:
-        """Raise where a new log with `log_id` can't begin a state.
-
-        It can't where a batch of another log was ever made ready, or can't be undone, and where a
-        state that belongs to no log has entries.
-        """
+        """Raise where a new log can't begin a state: of another log, or with entries of none."""
         for name, control in self.controls.items():
             found = control.read()
             if found is None or found.is_unused:
@@ -115,10 +106,7 @@ class GroupStates:
             control.read()
 
     def check_occupied(self, place: str) -> None:
-        """Raise where Storm has left nothing to go on from, in stores that can look for entries.
-
-        Nothing in any of the states is refused, and a single value with other entries only.
-        """
+        """Raise where Storm has left nothing to go on from, in stores that can look for entries."""
         controls = self.controls.values()
         if controls and all(one.can_look and one.occupant() is None for one in controls):
             places = ", ".join(control.place for control in controls)
@@ -137,11 +125,8 @@ class GroupStates:
                 single.check_key()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
-        """Return `entry` changed so that states whose loss is accepted may stay as they are.
-
-        `losses` has the batch whose loss is accepted. Where nothing is lost, or another batch,
-        nothing is changed for the state.
-        """
+        """Return `entry` changed so that states may stay as they are whose loss is accepted, by
+        batch."""
         accepted = dict(entry.accepted)
         retried = dict(entry.retried)
         for name, control in self.controls.items():
@@ -201,10 +186,7 @@ class GroupStates:
                 control.create(record)
 
     def begin(self, entry: LogEntry) -> ControlRecord:
-        """Begin the attempt that `entry` reserves at every state, and return what they hold now.
-
-        Raises as :meth:`catch_up` and :meth:`Control.begin` do.
-        """
+        """Begin the attempt that `entry` reserves at every state, and return what they hold now."""
         record = self._reserved(entry)
         for name, control in self.controls.items():
             control.begin(record, partial(self._judge, entry, name))
@@ -235,11 +217,8 @@ class GroupStates:
         return {*entry.states, *entry.kinds, *self._kinds} <= self._sweepable.keys()
 
     def sweep(self, record: ControlRecord) -> bool:
-        """Rewrite what failed attempts have left, under `record`, so that no entry names them.
-
-        Returns whether that was done. Where an entry can't be read it wasn't, and that state is
-        swept no more by this run: the batch doesn't need that entry.
-        """
+        """Rewrite what failed attempts left, under `record`; return False where an entry is
+        unreadable."""
         for name, state in self._sweepable.items():
             try:
                 sweep(state, record)
@@ -250,10 +229,8 @@ class GroupStates:
         return True
 
     def ready(self, record: ControlRecord) -> ControlRecord:
-        """Confirm that every state holds what `record` wrote; return what is to be announced.
-
-        What a store may refuse of the announcement it refuses now.
-        """
+        """Confirm that every state holds what `record` wrote, and return what is to be
+        announced."""
         for control in self.controls.values():
             control.ready(record)
         self._prepared = prepare_all(self.controls.values(), record.confirmed())

@@ -37,10 +37,7 @@ def reached(point: str, token: Token) -> None:
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Call `watcher` with the point and the token wherever a batch of this process passes.
-
-    Called in the batch's own thread: what it raises is raised there.
-    """
+    """Call `watcher` in each batch's own thread, wherever it passes a point; it may raise there."""
     global _watchers
     _watchers = (*_watchers, watcher)
     try:

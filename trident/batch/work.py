@@ -78,16 +78,11 @@ class BatchWork(ABC):
         """Let go of what was emitted: the batch is given up."""
 
     def committing(self, token: Token) -> None:
-        """Do what belongs to the commit of `token`, directly before it.
-
-        A FailedException fails this attempt.
-        """
+        """Do what belongs to the commit of `token`, directly before it; may fail the attempt."""
 
     def committed(self, token: Token) -> None:
-        """Learn that `token` is committed and announced: acknowledge sources.
-
-        May be called again for the same token, also by another process.
-        """
+        """Acknowledge sources: `token` is committed; may be called again, by another process
+        too."""
 
 
 class GroupEngine(Protocol):

@@ -621,10 +621,8 @@ class _Compiler:
         return node.group.names if node.group else ()
 
     def _is_grouped(self, node: StateUpdateNode) -> bool:
-        """Whether each key is in one partition already, whichever that is.
-
-        Catalyst's aggregate leaves it so, and a map state doesn't ask which partition a key is in.
-        """
+        """Whether each key is in one partition already, whichever: Catalyst's aggregate leaves it
+        so."""
         factory = node.state.factory
         return self._takes_aggregates(node) and factory.shards is None
 
@@ -764,10 +762,8 @@ def aggregate_kernel(node: AggregatingNode) -> AggregateKernel:
 def combining_kernels(
     node: AggregatingNode,
 ) -> tuple[AggregateKernel | None, AggregateKernel]:
-    """The kernels that aggregate a batch: in each partition before tuples move, and behind that.
-
-    There is none before where partitions can't be combined.
-    """
+    """The kernels that aggregate a batch: in each partition before tuples move, if any, and
+    behind."""
     group, outputs = (node.group or Fields()).names, node.outputs.names
     name, made, kernel = step_name(node), Fields(*outputs), aggregate_kernel(node)
     if isinstance(kernel, CombinerKernel):

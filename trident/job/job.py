@@ -1,8 +1,4 @@
-"""A job: stages, how tuples come into each, and what runs in its partitions.
-
-All of it is frozen data. Kernels hold the user's operations; an engine that prepares operations for
-each partition copies the kernel.
-"""
+"""A job: stages, how tuples come into each, and what runs in its partitions; all frozen data."""
 
 from __future__ import annotations
 

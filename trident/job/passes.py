@@ -29,10 +29,8 @@ _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 
 def needed_fields(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
-    """The fields of each step's output that a later step reads, and `ORIGIN` where one takes it.
-
-    Of the steps in `whole` every field is needed; none where a stream ends without a state.
-    """
+    """The fields of each step that later ones read, `ORIGIN` among them; all of the steps in
+    `whole`."""
     needed: dict[Node, set[str]] = {node: set() for node in nodes}
     for node in whole:
         needed[node].update(node.fields)
@@ -181,10 +179,7 @@ def _waits(node: StateQueryNode) -> bool:
 
 
 def field_type(node: Node, name: str) -> str:
-    """The Spark type of a field where one is needed, as when it leaves a Python stage.
-
-    Where it is not known, the error says where the field comes from and how to declare it.
-    """
+    """The Spark type of a field; where it is unknown the error says how to declare it."""
     known = node.fields.types[name]
     if known is not None:
         return known

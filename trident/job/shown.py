@@ -41,11 +41,8 @@ class ShownJob:
 
 
 def shown_job(part: Part, *, on_spark: bool) -> ShownJob:
-    """The job of a group or a query.
-
-    A group of spouts has one for its process, and others where there is a session: shown is that of
-    large batches on Spark, unless they can't run there, or none does.
-    """
+    """The job of a group or a query: of spouts that of large batches on Spark, if any may run
+    there."""
     target = _target(part, on_spark)
     shown = _drafted(part, target)
     may_run_here = isinstance(part, BatchGroup) and part.clock == "spout"

@@ -57,11 +57,8 @@ class AggregateKernel(Kernel):
 
 @dataclass(frozen=True)
 class CombinerKernel(AggregateKernel):
-    """Combines the tuples of each group.
-
-    Where it is `partial`, the input field holds aggregates of other partitions instead of tuples'
-    values. With `zero` a partition without tuples gives the combiner's zero.
-    """
+    """Combines the tuples of each group, or `partial` aggregates; of none it may make the
+    `zero`."""
 
     operation: CombinerAggregator[Any]
     partial: bool = False

@@ -182,10 +182,7 @@ def _counted(keys: pa.ChunkedArray) -> list[pa.Array]:
 def group_totals(
     combiner: object, group: Sequence[str], field: str | None, *, partial: bool
 ) -> GroupTotals | None:
-    """What takes in the tuples of a partition; None for another combiner.
-
-    Where they are `partial` the field holds what partitions have come to.
-    """
+    """What takes in tuples, or `partial` totals, of a partition; None for another combiner."""
     function = _FUNCTIONS.get(type(combiner))
     if function is None:
         return None

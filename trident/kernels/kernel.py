@@ -16,10 +16,7 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """Does the work of one step over the blocks of a partition.
-
-    It pickles, as Spark sends it to executors. Its operation was prepared before it runs.
-    """
+    """Does the work of one step over the blocks of a partition; pickled, its operation prepared."""
 
     step: StepName
     operation: Any
@@ -52,10 +49,7 @@ class BlockKernel(Kernel):
 
 @dataclass(frozen=True)
 class TupleKernel(BlockKernel):
-    """A kernel that works on each tuple by itself.
-
-    `carried` are the fields before it that a later step still needs.
-    """
+    """A kernel that works on each tuple by itself, and hands on the fields that are `carried`."""
 
     inputs: Fields
     carried: tuple[str, ...]

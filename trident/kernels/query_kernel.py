@@ -19,12 +19,8 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class QueryKernel:
-    """Queries a state for tuples.
-
-    It is no `Kernel`, as it is handed the state with each block.
-
-    `carried` are the fields before it that a later step still needs.
-    """
+    """Queries a state, handed to it with each block, so it is no `Kernel`; hands on what is
+    `carried`."""
 
     step: StepName
     operation: QueryFunction[Any, Any]

@@ -18,12 +18,7 @@ from trident.tuples.block import Block
 
 @dataclass(frozen=True)
 class QueryRow:
-    """Queries of one state or several, none of which takes what another finds.
-
-    It is no `Kernel`, as it is handed the states with each block.
-
-    Where there are several, each has one answer for each tuple.
-    """
+    """Queries of states that are handed to it with each block; none takes what another finds."""
 
     queries: tuple[QueryKernel, ...]
     checks: tuple[TypeCheckKernel | None, ...]
@@ -42,11 +37,8 @@ class QueryRow:
     def apply_to_all(
         self, views: Sequence[Any], blocks: Sequence[Block], task: Task
     ) -> list[Block | Exception]:
-        """Look the tuples of several requests up in one call a state.
-
-        For each request there is what its tuples became, or what was raised for it. `task` is that
-        of any of them.
-        """
+        """Look up tuples of several requests in one call a state; give the block or error of
+        each."""
         given = [[query.given(block) for block in blocks] for query in self.queries]
         asked = [list(chain.from_iterable(own)) for own in given]
         if len(asked) == 1:

@@ -22,11 +22,7 @@ _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 
 @dataclass(frozen=True)
 class StepName:
-    """A step as errors name it.
-
-    `text` is the step as in ``explain()``; `declared` is ``file:line`` of the `call` that declared
-    it.
-    """
+    """A step as errors name it: as in ``explain()``, and where it was declared, by which call."""
 
     text: str
     declared: str
@@ -39,11 +35,8 @@ def step_name(node: Node) -> StepName:
 
 
 class Task(NamedTuple):
-    """One partition of a batch, or of a query.
-
-    Aggregators are told `batch`: the txid, or the request's number. `record` is None for a query.
-    Operations that are prepared for this task only count in `counters`.
-    """
+    """One partition of a batch, or of a query, whose `record` is None and `batch` the request's
+    number."""
 
     batch: object
     record: ControlRecord | None

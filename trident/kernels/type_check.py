@@ -64,10 +64,7 @@ class TypeCheckKernel(BlockKernel):
 def type_check(
     step: StepName, operation: object, makes: Fields, needed: Container[str] | None = None
 ) -> TypeCheckKernel | None:
-    """The kernel that checks what a step makes, or the needed part; None without types to check.
-
-    Nor is there one where it makes whole columns of Arrow: its own kernel sees to their types.
-    """
+    """The kernel that checks what a step makes, or what is needed of it; None where none has to."""
     if isinstance(operation, Vectorised):
         return None
     sure = column_forms.sure_type(operation)

@@ -122,10 +122,7 @@ def _behind(
 
 
 def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> Bring:
-    """What brings tuples into a stage.
-
-    `inputs` are the numbers of partitions of the stages before it.
-    """
+    """What brings tuples into a stage from stages of so many partitions."""
     count, exchange = stage.partitions or 1, stage.exchange
 
     def behind(kernel: Kernel | None, move: Bring) -> Bring:

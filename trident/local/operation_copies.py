@@ -43,10 +43,7 @@ class OperationCopies:
         self._prepared = ExitStack()
 
     def of(self, kernel: R, count: int) -> list[R]:
-        """The kernel for each of its partitions, in their order.
-
-        An operation that can't be copied is refused where there are several.
-        """
+        """The kernel for each partition; an operation that can't be copied is refused."""
         operation = kernel.operation
         if not isinstance(operation, Operation):
             return [kernel] * count

@@ -56,10 +56,7 @@ class Program:
         self._names = job.stages[job.result].columns.names if job.result is not None else ()
 
     def run(self, given: ProgramInput) -> Rows:
-        """Run one batch or request through all stages.
-
-        What an operation raised is an OperationError with the step, the batch and the tuple.
-        """
+        """Run one batch or request through all stages; errors of operations name the tuple."""
         made: list[Any] = [None] * len(self._stages)
         for slot, parents, stage, releases in self._stages:
             made[slot] = stage.run([made[parent] for parent in parents], given)

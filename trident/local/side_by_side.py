@@ -14,11 +14,8 @@ from trident.tuples.block import joined
 
 
 class Part(NamedTuple):
-    """A look-up, or what a stage does before, between or behind its look-ups.
-
-    It takes the tuples of the slots `parents`, and puts what it makes into `slot`; nothing reads
-    the slots `releases` after it.
-    """
+    """A look-up, or what a stage does between; reads `parents`, fills `slot`, empties
+    `releases`."""
 
     slot: int
     parents: tuple[int, ...]

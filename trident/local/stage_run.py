@@ -73,10 +73,7 @@ class UpdateRun(StepRun):
 
 @dataclass(frozen=True)
 class StageRun:
-    """Runs a stage, or a part of one.
-
-    `steps` has those of each partition.
-    """
+    """Runs a stage, or a part of one, by the steps of each partition."""
 
     bring: Bring
     steps: tuple[tuple[StepRun, ...], ...]
@@ -139,10 +136,7 @@ class LookUps:
 
 
 def stage_run(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> StageRun:
-    """What runs a stage.
-
-    `inputs` are the numbers of partitions of the stages before it.
-    """
+    """What runs a stage behind stages of so many partitions."""
     count = stage.partitions or 1
     bring = bring_into(stage, inputs, operations)
     columns = [_in_each(step, count, operations) for step in stage.steps]

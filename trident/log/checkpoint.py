@@ -35,11 +35,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
 class Checkpoint(HeldCheckpoint):
-    """A checkpoint folder, held by one run from construction to :meth:`release`.
-
-    Raises CheckpointError where it can't be written, CheckpointInUseError where another run holds
-    it.
-    """
+    """A checkpoint folder, held by one run until :meth:`release`; raises where it can't be."""
 
     def __init__(self, path: Place) -> None:
         self.path = local_path(path)
@@ -95,10 +91,7 @@ class TemporaryCheckpoint(HeldCheckpoint):
 def open_checkpoint(
     place: Place | None, groups: Iterable[str], spark_checkpoint: Folder | None = None
 ) -> HeldCheckpoint:
-    """Return the checkpoint at `place` for `groups`, held by the caller; a temporary one for None.
-
-    Raises as :func:`held_checkpoint` and :meth:`HeldCheckpoint.check_groups`.
-    """
+    """The checkpoint at `place` for `groups`, held by the caller; a temporary one for None."""
     if place is None:
         return TemporaryCheckpoint()
     held = held_checkpoint(place, spark_checkpoint)
@@ -111,12 +104,8 @@ def open_checkpoint(
 
 
 def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
-    """Return the checkpoint at `place`, a folder or a URL, held by the caller.
-
-    Raises CheckpointError where it can't be one, or has a folder beside it and needs none,
-    CheckpointInUseError where another run holds it, and LogUnavailableError where its store can't
-    be reached.
-    """
+    """The checkpoint at a folder or URL, held by the caller; raises where it can't be, or is in
+    use."""
     text = os.fspath(place)
     if is_local(text):
         if spark_checkpoint is not None:

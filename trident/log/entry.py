@@ -86,10 +86,7 @@ class LogEntry:
 
     @property
     def plan(self) -> str | None:
-        """A digest of what spouts have planned of the batch under way; None where none plans.
-
-        A window that is added meanwhile adds the batch's time to what is planned, and no tuple.
-        """
+        """A digest of what spouts have planned, without a batch's time; None where none plans."""
         plans = plans_of_streams(self.planned or {})
         if not plans:
             return None

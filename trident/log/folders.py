@@ -33,11 +33,7 @@ def group_of(folder: str) -> str:
 
 
 class Folder:
-    """A folder of a checkpoint for what can only be files: here one of a local file system.
-
-    The methods raise LogUnavailableError where the file system fails. Whether a file was written
-    or removed is then not known.
-    """
+    """A folder of files, here a local one; after LogUnavailableError a file may be there or not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -101,10 +97,8 @@ def disk(place: str) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and its missing parents, so that they survive a loss of power.
-
-    It may be called again after an error: what could not be synced is not there any more.
-    """
+    """Make `folder` and its parents durably; may be repeated, as what wasn't synced is not
+    there."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(exist_ok=True)

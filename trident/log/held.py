@@ -26,10 +26,7 @@ class HeldCheckpoint(ABC):
 
     @abstractmethod
     def folder(self, group: str) -> Folder:
-        """Return the folder of `group`, for what can only be files; not made yet.
-
-        Raises CheckpointError where there is none.
-        """
+        """Return the folder of `group`, not made yet; raise CheckpointError where there is none."""
 
     @abstractmethod
     def release(self) -> None:
@@ -40,11 +37,7 @@ class HeldCheckpoint(ABC):
         """What to do with the log of a group that is gone for good."""
 
     def check_groups(self, groups: Iterable[str]) -> None:
-        """Refuse to leave a log behind, as a topology would whose stream has got another id.
-
-        Raises CheckpointError for a group of another name whose log no other checkpoint has taken
-        over.
-        """
+        """Refuse to leave a log behind, as a topology would whose stream has got another id."""
         ours = dict.fromkeys(groups)
         for group in self.groups():
             newest = self.log(group).newest() if group not in ours else None

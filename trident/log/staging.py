@@ -94,10 +94,7 @@ class StagingArea:
         self._found: list[str] = []
 
     def stage(self, batch: StagedFile) -> None:
-        """Make a batch durable; it may be called again with the same one.
-
-        After a LogUnavailableError the batch may be staged or not.
-        """
+        """Make a batch durable; may be repeated after a LogUnavailableError."""
         self.folder.write(batch.name, batch.encode())
 
     def staged(self) -> list[StagedFile]:
@@ -119,10 +116,7 @@ class StagingArea:
         ]
 
     def remove(self, batch: StagedFile) -> None:
-        """Remove all files of a batch that is committed.
-
-        What is left where that fails, or was added since, the next start removes.
-        """
+        """Remove all files of a committed batch; what is left the next start removes."""
         others = (name for name in self._found if _txid_in(name) == batch.txid)
         with suppress(LogUnavailableError):
             for name in {*others, batch.name}:

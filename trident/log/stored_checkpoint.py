@@ -15,11 +15,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 
 
 class StoredCheckpoint(HeldCheckpoint):
-    """A checkpoint in a store, held by one run where the store can tell.
-
-    The store is closed with :meth:`release`. In the folder `spark_checkpoint` Structured Streaming
-    keeps its own log, and computed batches are staged.
-    """
+    """A checkpoint in a store, held by one run if that can tell; Spark's log is in a folder beside
+    it."""
 
     def __init__(self, store: CheckpointStore, spark_checkpoint: Folder | None = None) -> None:
         self.where = store.where

@@ -18,10 +18,7 @@ _SLOTS = 2**16
 
 
 class KeptAnswer(NamedTuple):
-    """The answer to a request.
-
-    `asked` is a digest of the request's arguments; `at` is in milliseconds.
-    """
+    """The answer to a request, with a digest of what was `asked`, and when, in milliseconds."""
 
     id: str
     asked: str

@@ -52,11 +52,8 @@ class Laid(MapFunction):
 
 
 class _ReducerOfLaid(Aggregator[Any]):
-    """A reducer that is handed the tuples that `Laid` has made.
-
-    `group` are the fields of a group as the first stream names them, `inputs` those of each stream
-    that the reducer is handed.
-    """
+    """A reducer that is handed the tuples that `Laid` has made, in the groups of the first
+    stream."""
 
     positional = True
 

@@ -12,10 +12,7 @@ MADE = ""
 
 
 def origin_of(stream: str, partition: str | None = None) -> str:
-    """What the field holds: no stream's id has a slash.
-
-    A stream that is one partition has no partition's id.
-    """
+    """What the field holds, which no slash of an id confuses; a stream may be one partition."""
     return stream if partition is None else f"{stream}/{partition}"
 
 

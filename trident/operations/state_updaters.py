@@ -39,10 +39,7 @@ class AggregatingUpdater(StateUpdater[S]):
 
 @dataclass(frozen=True)
 class MapCombinerAggStateUpdater(AggregatingUpdater[MapState]):
-    """Combines one partial aggregate per key with the stored one.
-
-    The key is the first fields of each tuple, the partial aggregate its last.
-    """
+    """Combines the partial aggregate, each tuple's last field, of a key with the stored one."""
 
     group: Fields
     value: str
@@ -59,10 +56,7 @@ class MapCombinerAggStateUpdater(AggregatingUpdater[MapState]):
 
 @dataclass(frozen=True)
 class MapReducerAggStateUpdater(AggregatingUpdater[MapState]):
-    """Reduces all tuples of a key onto the stored value.
-
-    `inputs` are what the reducer sees of each tuple.
-    """
+    """Reduces the `inputs` of all tuples of a key onto the stored value."""
 
     group: Fields
     inputs: Fields
@@ -107,10 +101,7 @@ class ReducerAggStateUpdater(AggregatingUpdater[Snapshottable]):
 
 @dataclass(frozen=True)
 class WindowTableUpdater(StateUpdater[MapState]):
-    """Keeps what windows come to under their keys, starts and ends; null removes an entry.
-
-    Each tuple has the key, the aggregate, the start and the end.
-    """
+    """Keeps aggregates of windows by key, start and end; null removes an entry."""
 
     positional = True
 

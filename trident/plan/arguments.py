@@ -69,10 +69,7 @@ class Given(NamedTuple):
 def take_first(
     call: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
-    """Take what a call is given before all else, by position or by name, such as its state.
-
-    The arguments that are left follow the values, by position and by name.
-    """
+    """Take what is given before all else, by position or name; return it, and what is left."""
     left, left_named, taken = list(arguments), dict(named), []
     for name in names:
         if name in left_named:
@@ -124,10 +121,7 @@ def read_inputs(call: str, arguments: Sequence[Any], named: Mapping[str, Any]) -
 
 
 def read_each(arguments: Sequence[Any], named: Mapping[str, Any]) -> Given:
-    """Read what ``each`` takes: a function, which has outputs, or a filter, which has none.
-
-    A function without outputs is refused, and a filter with some.
-    """
+    """Read what ``each`` takes: a function, which has outputs, or a filter, which has none."""
     filters = "filter" in named and "function" not in named
     given = read_arguments("each", arguments, named, "filter" if filters else "function")
     if filters and given.outputs is not None:
@@ -143,10 +137,7 @@ def read_each(arguments: Sequence[Any], named: Mapping[str, Any]) -> Given:
 def read_join(
     arguments: Sequence[Any], named: Mapping[str, Any], pairs: bool
 ) -> tuple[Any, Any, tuple[Any, ...]]:
-    """Read what ``join`` takes: two pairs of a stream and its key, or a list of each.
-
-    The streams, their keys, and what follows: ``(outputs [, type] [, mode])``.
-    """
+    """Read what ``join`` takes, in pairs or lists: streams, their keys, and what follows these."""
     first = ["one", "oneFields", "other", "otherFields"] if pairs else ["streams", "fields"]
     last = ["outputs", "type", "mode"]
     _check_names("join", named, [*first, *last])

@@ -100,10 +100,7 @@ class Builder:
         outputs: Iterable[str],
         key: Fields | None = None,
     ) -> StateDeclaration:
-        """Declare a state from its factory, URL or spec, under its own name or the output's.
-
-        Another state of that name, or kept in the same place, is refused.
-        """
+        """Declare a state under its own name or the output's, which no other has, nor its place."""
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
         name = name or spec.name or "_".join(outputs) or "state"
         _check_partitions(call, spec.requiredNumPartitions)

@@ -26,10 +26,7 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Chain:
-    """The calls between ``chainedAgg`` and ``chainEnd``; immutable.
-
-    `parent` is the step whose tuples are aggregated.
-    """
+    """The calls between ``chainedAgg`` and ``chainEnd``; immutable."""
 
     builder: Builder
     parent: Node

@@ -60,11 +60,7 @@ _TABLE: dict[tuple[Kind, StateType], tuple[Level, str]] = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is guaranteed of a state's content.
-
-    `level` is ``"exactly once"``, or what is left of it; ``"not known"`` for a state that doesn't
-    tell how it keeps its values. `advice` is what would be exact; None where it is.
-    """
+    """What is guaranteed of a state's content, why, and what would be exact."""
 
     level: Level
     why: str

@@ -97,10 +97,7 @@ PASSES_ON = _of_each_tuple(Fields(), Fields(), None)
 )
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Node(ABC):
-    """One step; every class of them is a frozen dataclass.
-
-    Its id is its place in the order of creation; its origin the user's line that declared it.
-    """
+    """One step; every class of them is a frozen dataclass. Ids are in the order of creation."""
 
     moves: ClassVar[bool] = False
     """Whether it is asked to bring tuples into other partitions, or together."""
@@ -171,10 +168,7 @@ class Node(ABC):
         return self.asks if isinstance(self.asks, StateUpdateNode) else None
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
-        """The fields of a parent that the step needs to deliver some of its own.
-
-        Later steps take the output fields `wanted`.
-        """
+        """The fields of a parent that the step needs to deliver the `wanted` ones of its own."""
         facts = self.facts
         return (*facts.reads, *(name for name in wanted if name not in facts.makes))
 
@@ -205,11 +199,7 @@ class StepNode(Node):
 
 @dataclass(frozen=True)
 class StateDeclaration:
-    """A state as the plan knows it.
-
-    Its name is unique, and filled in as the factory's prefix where that had none. The partitions
-    are those that its `StateSpec` requires.
-    """
+    """A state as the plan knows it; the partitions are those that its `StateSpec` requires."""
 
     name: str
     factory: StateFactory
@@ -353,10 +343,8 @@ class FilterNode(StepNode):
 
 
 class ReplacingNode(StepNode):
-    """Replaces each tuple by others; the function sees all fields.
-
-    Without ``outputs`` names and types stay, and so does their number.
-    """
+    """Replaces each tuple by others; without ``outputs`` the names, types and number of fields
+    stay."""
 
     function: MapFunction | FlatMapFunction | Vectorised
     outputs: Fields | None = None
@@ -455,10 +443,7 @@ class NativeNode(AppendingNode):
 
 
 class PartitionNode(StepNode):
-    """Moves tuples between partitions and changes none.
-
-    `by` is the key, for ``partitionBy`` only; `grouping` is for ``partition`` only.
-    """
+    """Moves tuples between partitions: by the key `by`, by a `grouping`, or as `how` says."""
 
     moves = True
 

@@ -30,10 +30,7 @@ def one_at_a_time(group: BatchGroup) -> str | None:
 
 
 def begins_first(group: BatchGroup) -> str | None:
-    """Why a batch begins before its steps run; None where all but updates run before that.
-
-    The driver hosts the group's states.
-    """
+    """Why a batch begins before its steps run; None where all but updates run before that."""
     for node in group.nodes:
         if node.asks_updated is not None:
             return f"step {node.id} reads a state that they update"
@@ -43,10 +40,7 @@ def begins_first(group: BatchGroup) -> str | None:
 
 
 def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
-    """Why the batches of a group run one at a time with a session; None where they may overlap.
-
-    What was computed on Spark is written on the driver, while the next batch is computed there.
-    """
+    """Why the batches of a group run one at a time with a session; None where they may overlap."""
     return updated_elsewhere(group) or one_at_a_time(group)
 
 
@@ -59,18 +53,13 @@ def updated_elsewhere(group: BatchGroup) -> str | None:
 
 
 def may_be_staged(group: BatchGroup) -> bool:
-    """Whether batches of a group are staged where ``max_pending`` is given.
-
-    Those that Structured Streaming makes are: it would not make them again after a crash.
-    """
+    """Whether batches are staged where ``max_pending`` is given, as Spark would not make them
+    again."""
     return group.clock == "dataframe" and one_at_a_time_on_spark(group) is None
 
 
 def only_on_spark(group: BatchGroup) -> str | None:
-    """Why every batch of a group of spouts runs on Spark; None where small ones needn't.
-
-    The group's clock are its spouts.
-    """
+    """Why every batch of a group of spouts runs on Spark; None where small ones needn't."""
     for source in group.sources:
         if has_partitions(source.source):
             return f'executors emit the partitions of stream "{source.stream_id}"'
@@ -90,9 +79,6 @@ def _state_of(node: object) -> StateDeclaration | None:
 
 
 def _is_elsewhere(group: BatchGroup, state: StateDeclaration) -> bool:
-    """Whether a state's objects have to be made where they are on Spark.
-
-    A map is in its store and rows are in their database, which any process reaches; a state of the
-    user's own may be where its partition is.
-    """
+    """Whether a state's objects have to be made where they are on Spark, as its store may be
+    there."""
     return not (group.is_here(state) or isinstance(state.factory, MapStateFactory | Rows))

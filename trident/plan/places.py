@@ -21,11 +21,8 @@ from trident.windows.window_updater import WindowUpdater
 
 @dataclass(frozen=True)
 class Place:
-    """Where a state is kept, as far as its factory says.
-
-    `host` has all hosts with their ports, and is empty for a file and for this process. `database`
-    is what the host calls it: a number, a name, a table, a path.
-    """
+    """Where a state is kept, as far as its factory says; no host for a file and for this
+    process."""
 
     kind: str
     host: str = ""
@@ -39,10 +36,7 @@ class Place:
 
 
 def place_of(factory: StateFactory) -> Place | None:
-    """The place of a factory's states; None where nothing is known of it.
-
-    What makes the factory's identity is taken apart, and secrets in it are left out.
-    """
+    """The place of a factory's states, without secrets; None where nothing is known of it."""
     if factory.identity is None:
         return None
     kind, where, prefix, *_ = (*map(str, factory.identity), "", "", "")
@@ -72,10 +66,7 @@ def calls_of(factory: StateFactory) -> RoundTrips | None:
 
 
 def without_secrets(text: str) -> str:
-    r"""What is left of an address without the user's name, passwords and options.
-
-    Where it can't be told which part is a password nothing is left.
-    """
+    """An address without user, passwords and options; empty where no part is surely no password."""
     scheme, mark, rest = text.partition("://")
     if not mark:
         scheme, rest = "", text
@@ -87,11 +78,7 @@ def without_secrets(text: str) -> str:
 
 
 def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
-    """Each state that a group updates, by name, as JSON values.
-
-    ``by`` is the class that aggregates or updates; ``key`` the types of its fields by name, None
-    where one is unknown; ``window`` is for windows.
-    """
+    """Each state that a group updates, by name, as JSON: what updates it, its key, its window."""
     return {node.state.name: _described(node) for node in group.updates}
 
 

@@ -116,10 +116,7 @@ class BatchGroup:
 
 @dataclass(frozen=True)
 class DRPCQuery:
-    """A query and what answers it.
-
-    `result` is the last step declared on its stream; its tuples are the answer.
-    """
+    """A query, and the last step declared on its stream, whose tuples are the answer."""
 
     function: str
     source: DRPCNode
@@ -152,10 +149,7 @@ Part = BatchGroup | DRPCQuery
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps of a topology.
-
-    They are in order of creation, so that parents come first. `hosted` is that of all groups.
-    """
+    """All steps of a topology, parents first; `hosted` is that of all groups."""
 
     nodes: tuple[Node, ...]
     hosted: Literal["driver"] | None = None
@@ -286,11 +280,7 @@ def _by_id(node: Node) -> int:
 
 
 class Connected:
-    """Steps that are connected.
-
-    Its queries read the states `asked`, which a topology updates. `updates` is whether one of the
-    steps updates a state, `keeps_answers` whether one keeps the answers to requests.
-    """
+    """Steps that are connected, and what the checks of later steps ask of them."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []

@@ -63,11 +63,7 @@ _EXPRESSIONS: Mapping[tuple[object, object], str] = {
 def check_queryable(
     call: str, function: QueryFunction[Any, Any], stream: Node, inputs: Fields, state: StateNode
 ) -> None:
-    """Refuse a query that can't be answered.
-
-    The state needs the method that the query calls. The query's key needs as many fields as the
-    state's key, and the same types, as far as they are known.
-    """
+    """Refuse a query without the method it calls, or whose key has other fields or types."""
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
@@ -126,11 +122,7 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 
 
 def check_made(query: StateQueryNode) -> None:
-    """At start: refuse a query of a state that, once it is made, lacks the method it calls.
-
-    For states whose class isn't known from their factory. The state is made on the driver for
-    this, and closed again.
-    """
+    """At start: refuse a query that its state, made here and closed again, can't answer."""
     declared, asked = query.state.state, query.function.queries
     factory = declared.factory
     known = factory.map_type if asked == "getTuples" else made_state(factory)
@@ -152,10 +144,7 @@ def check_made(query: StateQueryNode) -> None:
 def check_updatable(
     call: str, updater: StateUpdater[Any], declared: StateDeclaration, made: object = None
 ) -> None:
-    """Refuse what updates the entries of a map where the state is none.
-
-    `made` is the state itself, or its class; by default the class, where its factory tells it.
-    """
+    """Refuse what updates the entries of a map where the state, or else its class, is none."""
     found = made_state(declared.factory) if made is None else made
     if found is None or not isinstance(updater, (*_MAPS, WindowTableUpdater)):
         return
@@ -184,10 +173,7 @@ def check_made_updatable(update: StateUpdateNode) -> None:
 
 
 def made_state(factory: StateFactory) -> type[State] | None:
-    """The class of state that ``makeState`` is annotated to return; None where that is `State`.
-
-    The state itself may be of a subclass that can do more, such as list its tuples.
-    """
+    """The class of state that ``makeState`` is annotated to return; None where that is `State`."""
     try:
         made = typing.get_type_hints(type(factory).makeState).get("return")
     except (NameError, TypeError):  # written as text that has no meaning here
@@ -197,10 +183,8 @@ def made_state(factory: StateFactory) -> type[State] | None:
 
 
 def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: bool) -> str:
-    """The call that appends a field's value as another type; empty where there is no obvious one.
-
-    `made` is what to call the new field. One that is `nullable` may hold null.
-    """
+    """The call that appends a field's value as another type, `made`; empty where none is
+    obvious."""
     wanted = value_sort(kind)
     expression = _EXPRESSIONS.get((value_sort(stream.types[name] or ""), wanted))
     if expression is None:

@@ -36,11 +36,7 @@ class Assignment(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """What became of one partition.
-
-    `metadata` is what the spout said of its tuples, None where it said nothing; `away` why it
-    couldn't be read.
-    """
+    """What became of one partition, what the spout said of it, and why it is away, if it is."""
 
     id: str
     tuples: int
@@ -50,10 +46,7 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Emission:
-    """What is emitted for one attempt; pickles, to where emitters run.
-
-    `run` is unique: emitters of another one are not used. The assignments are in order.
-    """
+    """What is emitted for one attempt; pickles. Emitters of another `run` are not used."""
 
     stream: str
     spout: PartitionedSpout
@@ -65,10 +58,7 @@ class Emission:
 
 
 class Emitting:
-    """An emitter in the process that uses it, from batch to batch.
-
-    It is made with any emission of the run.
-    """
+    """An emitter in the process that uses it, made with any emission of a run."""
 
     def __init__(
         self,
@@ -85,10 +75,7 @@ class Emitting:
     def emit(
         self, emission: Emission, assignments: Sequence[Assignment]
     ) -> Iterator[tuple[Sequence[Block], Emitted]]:
-        """Emit some of an emission's partitions, one after the other.
-
-        What the spout raised is an OperationError that names the partition.
-        """
+        """Emit partitions, one after the other; what the spout raised is an OperationError."""
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:
             try:

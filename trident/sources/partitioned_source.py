@@ -26,10 +26,8 @@ _logger = logging.getLogger("trident")
 
 
 class PartitionedSource(StreamSource):
-    """A spout over partitions: its coordinator is here, its partitions are read by the engine.
-
-    The metadata of the stream is a mapping from a partition's id to what the spout said of it.
-    """
+    """A spout over partitions: its coordinator is here; the engine reads, and tells of each by
+    id."""
 
     remembers = True
 

@@ -37,10 +37,7 @@ class PartitionReader(Protocol):
 
 @dataclass(frozen=True)
 class Opening:
-    """What a spout is opened with.
-
-    Spouts that notify call the listener, from any thread. `run` is unique.
-    """
+    """What a spout is opened with; `listener` may be called from any thread, `run` is unique."""
 
     stream: str
     conf: Mapping[str, Any]
@@ -90,11 +87,7 @@ class StreamSource(ABC):
         """Whether the txid of which no tuple was just emitted may still be emitted later."""
 
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
-        """Emit the tuples of one attempt.
-
-        `metadata` is what the last committed batch said, `planned` what the log says that this one
-        holds.
-        """
+        """Emit the tuples of one attempt, from what the last batch said and the log has planned."""
         self.leaves_txid = self.follows_metadata or (self._tells and not self.is_ready(token.txid))
         try:
             # Copies, as a spout may change them in place: the next attempt begins where this did,

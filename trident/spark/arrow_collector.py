@@ -21,10 +21,8 @@ _FORMS = {
 
 
 class ArrowCollector(SpoutCollector):
-    """Takes the tuples of a partition; columns of Arrow stay what they are.
-
-    `types` has the declared type of each field that has one, and what that is in Arrow.
-    """
+    """Takes the tuples of a partition, columns of Arrow as they are; `types` are the declared
+    ones."""
 
     def __init__(
         self, spout: str, fields: Fields, types: Mapping[str, tuple[str, pa.DataType]]

@@ -27,11 +27,7 @@ _OURS = "__trident"
 
 
 def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:
-    """Return a group as Spark runs it, as far as is known before a batch.
-
-    An operation that can't be sent to Spark's workers is refused, and a field whose type Spark
-    needs to know.
-    """
+    """Return a group as Spark runs it; refuse what can't be sent to workers, or has no type."""
     partitions, tasks = most_partitions(group, spark), access_to(spark).parallelism
     large = compile_job(group, Spark(partitions))
     few = compile_job(group, Spark(partitions, few=True))
@@ -52,10 +48,8 @@ def most_partitions(part: Part, spark: SparkSession) -> int:
 
 
 def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
-    """No step has a field that is named like a column of the engine's.
-
-    Nor two whose names differ only in case, unless Spark heeds that.
-    """
+    """No field is named like the engine's columns, or as another but for case that Spark
+    ignores."""
     for node in nodes:
         for name in node.fields:
             if name.lower().startswith(_OURS):
@@ -77,11 +71,7 @@ def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
 
 
 def check_pickling(job: Job, spouts: Mapping[str, object] = MappingProxyType({})) -> None:
-    """All operations, factories of states and spouts pickle that are used on executors.
-
-    The error names the step and its line. Spark would print a traceback at the first batch and name
-    neither.
-    """
+    """All that executors use pickles; Spark would print a traceback, and name no step."""
     for stream, spout in spouts.items():
         if has_partitions(spout):
             _check_pickles(spout, job.source(stream).name, "getEmitter()")

@@ -19,11 +19,8 @@ Convert = Callable[[Column], Column]
 
 
 def conversions(flows: Sequence[Flow], names: Sequence[Sequence[str]]) -> list[dict[str, Convert]]:
-    """What gives the columns of streams that meet one type; for each stream, by its columns.
-
-    Spark itself would compare and merge structs by the positions of their fields. Columns at one
-    place of `names` meet.
-    """
+    """For each stream what gives its columns the types they meet in; Spark takes structs by
+    position."""
     found: list[dict[str, Convert]] = [{} for _ in flows]
     for columns in zip(*names, strict=True):
         known = {flow.types[name] for flow, name in zip(flows, columns, strict=True)}

@@ -95,10 +95,7 @@ def _binary(value: pa.Buffer | None) -> pa.Array:
 
 @dataclass(frozen=True)
 class KeptRowsKernel(Kernel):
-    """Reads what an `EmissionStage` emitted.
-
-    `runs` are those of tasks that the driver has heard of.
-    """
+    """Reads what an `EmissionStage` emitted, of tasks that the driver has heard of."""
 
     runs: frozenset[str]
     schema: pa.Schema

@@ -18,11 +18,8 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class InputFrame:
-    """Tuples with which a batch begins.
-
-    Spark reads it in so many partitions, 0 for files without a line. Kernels make the tuples of the
-    frame's rows, where those are others.
-    """
+    """Tuples with which a batch begins, made by kernels, if any; 0 partitions of files without a
+    line."""
 
     frame: DataFrame
     partitions: int

@@ -36,20 +36,14 @@ def java() -> Finding:
 
 
 def require_java() -> None:
-    """Raise where Spark would not start, before anything else is done.
-
-    The error says what was found, and what to do.
-    """
+    """Raise where Spark would not start, before anything else is done."""
     found = java()
     if found.level == "problem":
         raise SparkSessionError(found.what, found.advice)
 
 
 def not_started(error: Exception, log: Path | None = None) -> SparkSessionError | None:
-    """What PySpark's error about a JVM that did not start means; None for any other error.
-
-    The file `log` has what the JVM printed.
-    """
+    """What PySpark's error about a JVM that did not start means, by its log; None for any other."""
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return None
     found = java()

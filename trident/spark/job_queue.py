@@ -20,10 +20,7 @@ use, and what is left to those after it."""
 
 
 class JobQueue(CallQueue):
-    """The queue of one function, and the threads that empty it.
-
-    A call that leaves, as its time is over or its caller has hung up, is cancelled in Spark too.
-    """
+    """The queue of one function, and its threads; a call that leaves is cancelled in Spark too."""
 
     def __init__(self, query: SparkQuery, most_waiting: int) -> None:
         self._query = query

@@ -69,11 +69,8 @@ Write = Callable[[Update, Block, Task], Block]
 
 
 class JobRun:
-    """One attempt of a batch, or one request; made for it and used by the thread that runs it.
-
-    Catalyst makes `partitions` where nothing else is said. `ask` asks states in this process, and
-    `write` updates them; a request updates none.
-    """
+    """One attempt or request, used by one thread; `ask` and `write` reach states in this
+    process."""
 
     def __init__(
         self,
@@ -102,10 +99,7 @@ class JobRun:
         """What tasks have written of rows, by state."""
 
     def run(self) -> Outcome:
-        """Run all stages; return what tasks did to states, and what was counted.
-
-        States are read before any is updated.
-        """
+        """Run all stages, reading states before any is updated; return what tasks did to these."""
         for stage in self._job.stages:
             self._flows.append(self._run(stage))
         counted = self._task.counters.take() if self._task.counters is not None else {}
@@ -147,11 +141,8 @@ class JobRun:
         return flow.settled(names, self._context, self._schemas)
 
     def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
-        """The flow, persisted, so that what is read twice is made once.
-
-        Where making it again may give other rows it is checkpointed: then the loss of a block fails
-        the attempt.
-        """
+        """The flow, persisted, so that it is read twice and made once; checkpointed if not
+        repeatable."""
         if flow.kept:
             return flow
         flow = self._settled(flow, names)

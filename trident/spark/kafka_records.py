@@ -129,10 +129,7 @@ class _Message(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordStage:
-    """Makes tuples of records on executors; pickled to them, called once a task.
-
-    `types` has the declared type of each field, and what that is in Arrow.
-    """
+    """Makes tuples of records on executors; pickled to them, called once a task."""
 
     settings: KafkaSettings
     types: Mapping[str, tuple[str, pa.DataType]]

@@ -27,11 +27,7 @@ _STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
 
 @dataclass(frozen=True)
 class KeptTuples:
-    """The tuples of one stream in one attempt.
-
-    The frame is what the tasks of an `EmissionStage` gave, checkpointed: the loss of a block fails
-    the attempt. The kernel makes tuples of its :attr:`rows`.
-    """
+    """The tuples of one stream in one attempt, which the kernel makes of checkpointed rows."""
 
     frame: DataFrame
     kernel: KeptRowsKernel
@@ -56,11 +52,7 @@ def emit_in_tasks(
     schemas: Schemas,
     seal: Seal,
 ) -> tuple[KeptTuples, list[Emitted]]:
-    """Emit all partitions of an emission in one Spark job.
-
-    What the spout raised is an OperationError that names the partition. Partitions that can't be
-    sent to executors are refused, and what no task of this attempt told.
-    """
+    """Emit all partitions of an emission in one Spark job; what no task told is refused."""
     declared = {name: kind for name, kind in source.declared.types.items() if kind}
     emitted_fields = [name for name in source.columns if name != ORIGIN]
     types = declared | {name: declared.get(name, "string") for name in emitted_fields}

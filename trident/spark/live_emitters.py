@@ -16,11 +16,8 @@ _live: dict[tuple[str, str], Emitting] = {}
 
 
 def live_emitter(emission: Emission, make: Callable[[], Emitting]) -> Emitting:
-    """The emitter of a stream in this process, made where there is none yet.
-
-    Those of the stream's other runs are closed, as are those used longest ago where there are too
-    many.
-    """
+    """The emitter of a stream here, made if need be; those of earlier runs, or too many, are
+    closed."""
     key = (emission.run, emission.stream)
     for run, stream in list(_live):
         if stream == emission.stream and run != emission.run:

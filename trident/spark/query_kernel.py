@@ -17,12 +17,7 @@ from trident.tuples.block import Block
 
 @dataclass(frozen=True)
 class TaskQueryKernel(Kernel):
-    """Looks the tuples of each block up in states that tasks can reach.
-
-    Of several queries in a row each is the library's own and needs no preparation. `states` says
-    what makes each state, in the task, and whether the same batch updates it, so that it is read as
-    it was before.
-    """
+    """Looks tuples up in states made in the task, as before where the batch updates them too."""
 
     row: QueryRow
     states: tuple[tuple[StateFactory, bool], ...]

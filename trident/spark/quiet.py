@@ -27,11 +27,7 @@ _OF_JVM = (
 
 
 class Quiet:
-    """While it is on, the JVM drops log messages of some forms, and Python those of some threads.
-
-    No level and no setting is changed. A session of `local_session` is left alone, as its JVM logs
-    to a file. The forms are Java regular expressions that match whole messages.
-    """
+    """While on, JVM and Python drop messages that match whole; a `local_session` logs to a file."""
 
     def __init__(self, session: SparkSession, *messages: str) -> None:
         self._filters: list[tuple[Any, Any]] = []

@@ -57,8 +57,7 @@ def by_key(
 
 
 def with_position(frame: DataFrame) -> DataFrame:
-    """The rows with their place in the order of partitions, and within each partition, in a column:
-    an exchange keeps no order."""
+    """The rows with their place in the order of partitions and rows, which no exchange keeps."""
     return frame.withColumn(POSITION, F.monotonically_increasing_id())
 
 

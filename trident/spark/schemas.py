@@ -31,20 +31,14 @@ class Schema:
 
 
 class Schemas:
-    """Looks schemas up, and keeps those that it has found.
-
-    A new schema costs one small job, without tasks, as the session translates DDL types.
-    """
+    """Looks schemas up, by a small job without tasks, and keeps those that it has found."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._known: dict[tuple[tuple[str, str], ...], Schema] = {}
 
     def of(self, columns: Mapping[str, str]) -> Schema:
-        """The schema of columns with DDL types.
-
-        Without any it is that of :data:`ROW` alone.
-        """
+        """The schema of columns with DDL types; of none that of :data:`ROW`."""
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
             ddl = ", ".join(f"{quoted(name)} {ddl_text(kind)}" for name, kind in key)

@@ -19,10 +19,8 @@ _MARKER = ".trident-scratch"
 
 
 def scratch() -> Path:
-    """The folder, which only this user can read; it is removed with the process.
-
-    The folder of a process that was killed is removed by the next process that calls this.
-    """
+    """This user's folder, removed with the process; if that is killed, by the next that calls
+    this."""
     return _of_process(os.getpid())
 
 

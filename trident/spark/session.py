@@ -187,9 +187,6 @@ def _text(value: Any) -> str:
 
 
 def check_session(spark: SparkSession, whose: str, advice: str = "Make a new one.") -> None:
-    """Refuse a session that was stopped.
-
-    `whose` begins the error; `advice` is what to do then.
-    """
+    """Refuse a session that was stopped; `whose` begins the error."""
     if access_to(spark).is_stopped:
         raise SparkSessionError(f"{whose} a session that was stopped", advice)

@@ -14,11 +14,8 @@ _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
 
 
 def set_up(session: SparkSession, partitions: int) -> None:
-    """Set up a session of the engine's own for small jobs.
-
-    Adaptive execution would run two jobs in place of one. Nobody else's jobs run in the session. An
-    exchange makes `partitions` where nothing else is said.
-    """
+    """Set up a session of the engine's own for small jobs, which adaptive execution would
+    double."""
     conf: Any = session.conf
     conf.set("spark.sql.adaptive.enabled", "false")
     conf.set("spark.sql.shuffle.partitions", str(partitions))

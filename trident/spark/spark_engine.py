@@ -40,11 +40,8 @@ _WITHOUT_LOST = Without(Py4JNetworkError)  # py4j logs in the root logger what i
 
 
 class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
-    """Runs every group on Spark: by Structured Streaming, or its spouts in a thread of its own.
-
-    The session is left as it is, except that queries and jobs run on it. With the choice ``"auto"``
-    small batches of spouts may run in this process.
-    """
+    """Runs groups on Spark, by Structured Streaming or our loop; small batches of spouts here, if
+    "auto"."""
 
     def __init__(self, plan: Plan, spark: SparkSession, choice: EngineChoice) -> None:
         check_session(spark, "start() was given")

@@ -42,12 +42,8 @@ _logger = logging.getLogger("trident")
 
 
 class SparkQuery:
-    """Answers requests to one function by Spark jobs, from any thread of this process.
-
-    The operations that ask states, and these states, are made with `conf`. Where the query reads no
-    DataFrame, the session is by default the active one. A session, workers or a step with which it
-    can't be answered are refused before any request.
-    """
+    """Answers requests to one function by Spark jobs, in any thread; refuses what it can't at
+    once."""
 
     def __init__(
         self,
@@ -97,11 +93,7 @@ class SparkQuery:
         self._operations.cleanup()
 
     def answer(self, args: str, job: str) -> str:
-        """Answer one request.
-
-        By `job`, never the same again, :meth:`cancel` knows it. When the query fails, the cause of
-        the error is what an operation or a state raised.
-        """
+        """Answer one request; by `job`, never the same again, :meth:`cancel` knows it."""
         context = StageContext(next(self._numbers))
         try:
             with self._named(job):

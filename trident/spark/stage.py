@@ -37,11 +37,7 @@ _DECLARED = {
 
 @dataclass(frozen=True)
 class StageContext:
-    """The attempt of a batch, or a request, as its stages know it; pickled to the executors.
-
-    `of` is what every state of the group has begun, or the number of a request. What operations
-    count goes to `counts`.
-    """
+    """The attempt of a batch, or a request's number, as stages know it; pickled to executors."""
 
     of: ControlRecord | int
     seal: Seal = field(default_factory=Seal)
@@ -66,12 +62,7 @@ class StageContext:
 
 @dataclass(frozen=True)
 class PythonStage:
-    """A stage whose rows go to another stage; pickled to the executors, called once a task.
-
-    The driver restores the error that it raises from the last line of Spark's message. Only the
-    columns of `schema` leave the stage. `makers` are the columns that steps of it made, with these
-    steps, for values of a wrong type.
-    """
+    """A stage whose rows go to another stage; pickled to executors, called once a task."""
 
     kernels: tuple[Kernel, ...]
     schema: pa.Schema
@@ -143,10 +134,7 @@ def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Tas
 
 
 def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
-    """A column that a step made, as Arrow of its declared type.
-
-    A value that Arrow can't take for the type is an OperationError that names the step.
-    """
+    """A column as Arrow of its declared type; the error of an unfit value names the step."""
     try:
         return pa.array(values, field.type)
     except UNFIT:

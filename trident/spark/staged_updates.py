@@ -16,20 +16,13 @@ from trident.tuples.block import Block
 
 
 def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
-    """The tuples of each update as a stream of Arrow, by the name of the state.
-
-    A state that the batch does not update has an empty part. What was computed is in one partition
-    for each state.
-    """
+    """The tuples of each update as a stream of Arrow, by state; empty where there is none."""
     streams = {update.update.state.name: _stream(update, schemas) for update in computed.updates}
     return {each.state.name: streams.get(each.state.name, b"") for each in job.updates}
 
 
 def unpacked(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
-    """What :func:`packed` was given, for this topology's updates.
-
-    It is refused when the topology updates other states, or with other fields.
-    """
+    """What :func:`packed` was given; refused where the topology updates other states or fields."""
     known = {update.state.name: update for update in job.updates}
     if known.keys() != parts.keys():
         raise _other(f"updates of {_named(parts)}, but this topology updates {_named(known)}")

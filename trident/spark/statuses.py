@@ -1,7 +1,4 @@
-"""What tasks tell the driver in a row of their own, where others would raise.
-
-The driver decides then what an error means, and Spark doesn't retry the task.
-"""
+"""What tasks tell in a row where others would raise: the driver judges, and Spark doesn't retry."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ STATUS = "__trident_status"
 
 
 def open_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
-    """What each task told of what it did; raises the most serious of their errors.
-
-    A status that no task of this attempt has sealed is refused.
-    """
+    """What each task told that this attempt has sealed; raises the most serious of the errors."""
     done, errors = [], []
     for status in statuses:
         match seal.opened(status):

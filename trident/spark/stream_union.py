@@ -55,10 +55,7 @@ def apart(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, Input
 
 
 def check_output_mode(plan: SparkGroup) -> None:
-    """Spark allows the group's output mode for its streams; Spark itself says so too late.
-
-    It has not, for example, for an aggregation without a watermark in mode ``"append"``.
-    """
+    """Spark allows the group's output mode for its streams; it says so itself too late."""
     frame, mode = as_one(plan), plan.group.output_mode
     jvm: Any = frame.sparkSession._jvm
     spoken: Any = jvm.org.apache.spark.sql.streaming.OutputMode

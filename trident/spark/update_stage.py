@@ -31,11 +31,7 @@ _ADVICE = "Where no task reaches the store, give start(hosted='driver')."
 
 @dataclass(frozen=True)
 class UpdateStage:
-    """The last stage of a job, which updates a state in its tasks; called once a task.
-
-    It reads all of its input before it writes, and ends with a status row where others would raise.
-    Kernels run before the update. The schema is of the new values and, last, the status.
-    """
+    """The last stage of a job: reads all input, updates a state, and ends with a status row."""
 
     kernels: tuple[Kernel, ...]
     update: UpdateKernel

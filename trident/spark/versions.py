@@ -1,7 +1,4 @@
-"""What differs between the versions of Spark: a function for each purpose.
-
-No other module asks which version there is. Where PySpark has the newest way, that one is taken.
-"""
+"""What differs between the versions of Spark: a function for each purpose, and nowhere else."""
 
 from __future__ import annotations
 
@@ -127,10 +124,7 @@ def end_session(session: Any) -> None:
 
 
 def require_answer(session: Any) -> None:
-    """Raise the error of a server that is away after 15 seconds, as the user's session wouldn't.
-
-    Then the session is left so, as PySpark asks the server for something at exit, too.
-    """
+    """Raise the error of a server that is away after 15 seconds, and leave the session so."""
     name = "_retry_policy" if _VERSION < (4, 0) else "_retry_policies"
     before = getattr(session.client, name).copy()
     _bound_retries(session, 6)
@@ -143,10 +137,7 @@ def require_answer(session: Any) -> None:
 
 
 def _bound_retries(session: Any, most: int) -> None:
-    """Let calls to a server that is away end: after six times, and 15 seconds.
-
-    PySpark's own take ten minutes.
-    """
+    """Let calls to a server that is away end after six times, and 15 seconds, not ten minutes."""
     bounds: Any = {"max_retries": most, "max_backoff": 5000}
     if _VERSION < (4, 0):
         session.client._retry_policy.update(bounds)

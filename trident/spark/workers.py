@@ -73,11 +73,8 @@ def _check_version(python: str, found: str) -> None:
 
 
 def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
-    """Ask the workers of a session what they are, and what they lack of what we need.
-
-    An answer of each task has `place`, `python`, `trident` (versions), `problems` with the modules
-    that can't be imported, and `lacking` of the packages.
-    """
+    """What the workers of a session are, and lack of modules and packages: an answer of each
+    task."""
     if is_connect(spark):
         try:
             require_answer(spark)

@@ -242,10 +242,7 @@ class ICommitterTridentSpout(ITridentSpout):
 
 
 def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
-    """Check that the class of what a method of a spout made is derived from its interface.
-
-    Otherwise methods with a default would be missing, or never be called.
-    """
+    """Check that what a spout made is derived from its interface, with all its defaults."""
     if not isinstance(made, interface):
         article = "an" if name[0] in "EI" else "a"
         what = f'the spout of the stream "{stream}": expected {article} {name}, found'

@@ -42,12 +42,7 @@ _MEMBER = re.compile(
 
 
 class Parts(NamedTuple):
-    """What a type is made of.
-
-    `kinds` are the types within: of an array's elements, a map's keys and values, a struct's
-    fields. `head` is ``array``, ``map``, ``struct``, or the type itself without what is in
-    brackets.
-    """
+    """What a type is made of: ``array``, ``map``, ``struct`` or itself, and the types within."""
 
     head: str
     kinds: tuple[str, ...] = ()

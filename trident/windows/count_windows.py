@@ -18,10 +18,7 @@ from trident.windows.windows import CountWindow
 
 @dataclass(frozen=True)
 class CountWindowUpdater(WindowUpdater):
-    """Windows of a number of tuples, of each key by itself.
-
-    Under ``("at", *key)`` is how many tuples the key has had: that is the position of its next one.
-    """
+    """Windows of a number of tuples of each key; ``("at", *key)`` counts those it has had."""
 
     window: CountWindow
 

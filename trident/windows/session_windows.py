@@ -193,10 +193,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
                     yield start, end
 
     def _new_pages(self, sessions: _Sessions, span: Span, left: bool) -> set[int]:
-        """The pages on which a key has to be, and is not yet; it may have `left` one.
-
-        A session that has ended may have been on that one, by an earlier start's lateness.
-        """
+        """The pages on which a key has to be, and is not yet; it may have `left` one."""
         wanted, known = set(), set()
         for one in sessions.open:
             wanted.add(self._page_of(one.last + self._gap, span.now))

@@ -61,10 +61,8 @@ class Clock(NamedTuple):
 
 
 class Agenda:
-    """Which keys are to be looked at when, by numbered pages; in the state, in chunks.
-
-    Without groups there is one key, which is kept nowhere.
-    """
+    """Which keys are looked at when, by numbered pages in chunks; without groups there is one
+    key."""
 
     def __init__(self, state: StoredMap, counts: Mapping[int, int], grouped: bool) -> None:
         self.counts = dict(counts)
@@ -112,11 +110,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeWindowUpdater(WindowUpdater):
-    """Windows by time.
-
-    `kind` is the type of the field with times; `streams` are those that lead to the window, where
-    they have several partitions together.
-    """
+    """Windows by time; `streams` lead to it, where they have several partitions together."""
 
     window: TimeWindow
     kind: str | None = None
@@ -160,10 +154,7 @@ class TimeWindowUpdater(WindowUpdater):
         agenda: Agenda,
         collector: TridentCollector,
     ) -> None:
-        """Take a batch into the windows, and emit those that end.
-
-        The times of tuples that are late are None. The agenda is changed.
-        """
+        """Take a batch, in which late times are None, into the windows; emit those that end."""
 
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
         clock = Clock.read(state)
@@ -195,10 +186,8 @@ class TimeWindowUpdater(WindowUpdater):
     def _passed(
         self, state: StoredMap, given: WindowTuples, clock: Clock
     ) -> tuple[Span | None, Sequence[int], Partitions]:
-        """What time it was and is, the time of each tuple, and how far the partitions have come.
-
-        The time is None before the first tuple, and `_UNKNOWN` while a partition has had none.
-        """
+        """What time it was and is, `_UNKNOWN` while a partition has none; the times; the
+        partitions."""
         begun, before = state.begun, clock.watermark
         if self.window.field is None:
             moment = begun.moment

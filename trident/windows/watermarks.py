@@ -127,10 +127,7 @@ def check_time(call: str, field: str, kind: str | None) -> None:
 
 
 def milliseconds(kind: str | None, times: Sequence[Any]) -> Sequence[int]:
-    """Times in milliseconds; those of timestamps without a zone are taken for UTC.
-
-    A value that is no time, such as null, is refused.
-    """
+    """Times in milliseconds, those without a zone taken for UTC; null is refused."""
     if set(map(type, times)) <= {int}:
         return times
     return [_milliseconds(kind, time) for time in times]

@@ -69,10 +69,7 @@ class WindowCollector(TridentCollector):
 
 
 def named(encoded: bytes) -> Row:
-    """An encoded key as panes are named by it.
-
-    Its fields would not do: they may be lists, and are equal where Python has ``1 == True``.
-    """
+    """An encoded key as panes are named by it; its fields may be lists, and ``1 == True``."""
     return (encoded.decode(),)
 
 
@@ -91,10 +88,8 @@ class Contents(ABC):
     def emit(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
     ) -> None:
-        """Emit the windows that hold any tuple, in their order.
-
-        The panes `passing` begin and end in this batch, and so are kept nowhere.
-        """
+        """Emit the windows that hold any tuple, in order; panes that are `passing` are kept
+        nowhere."""
 
     @abstractmethod
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
@@ -171,10 +166,8 @@ def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
 
 @dataclass(frozen=True)
 class PaneTuples(Contents):
-    """The tuples of each pane, in chunks, and how many there are.
-
-    The aggregator is run over all tuples of a window when that is emitted.
-    """
+    """The tuples of each pane, in chunks; the aggregator runs over a window when that is
+    emitted."""
 
     aggregator: ReducerAggregator[Any] | Aggregator[Any]
     inputs: Fields

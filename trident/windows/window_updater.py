@@ -50,10 +50,7 @@ class WindowTuples(NamedTuple):
 
 @dataclass(frozen=True)
 class WindowUpdater(AggregatingUpdater[StoredMap]):
-    """What the updaters of windows share.
-
-    `group` is the key, empty for the stream as a whole. The aggregator makes `width` values.
-    """
+    """What the updaters of windows share; `group` is empty for the stream as a whole."""
 
     aggregator: AnyAggregator
     window: Any

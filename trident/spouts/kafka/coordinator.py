@@ -268,10 +268,7 @@ class KafkaCoordinator(PartitionCoordinator):
     def _offsets(
         self, asked: Mapping[Place, str], *, committed: bool = True
     ) -> dict[Place, int | str]:
-        """Offsets by place, as far as they may be read; where one can't be told, why.
-
-        Without `committed` those of open transactions as well.
-        """
+        """Offsets by place up to which may be read, or if not `committed` all; or why not."""
         if not asked:
             return {}
         kafka, settings = driver(), self._settings

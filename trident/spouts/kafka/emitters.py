@@ -41,10 +41,7 @@ class _KafkaEmitter(PartitionEmitter):
     def _emit_new(
         self, collector: SpoutCollector, partition: KafkaPartition, last: Any
     ) -> dict[str, Any] | None:
-        """Emit what follows the last batch; None where there is nothing, and nothing new to say.
-
-        Such a partition is then no part of the batch, which need not wait for it in a replay.
-        """
+        """Emit what follows the last batch; None where nothing new is there, so no replay waits."""
         end = self._end_of(partition)
         if last is not None and (last["next"], last["topic"]) == (end, partition.topic_id):
             return None

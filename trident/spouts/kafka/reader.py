@@ -22,11 +22,7 @@ class OffsetOutOfRange(Exception):
 
 
 class Fetched(NamedTuple):
-    """Some records of a partition.
-
-    `next` is where to go on behind them, and behind whatever is no record: markers of transactions,
-    what was aborted, what compaction has removed.
-    """
+    """Some records of a partition, and where to go on behind them, and behind what is no record."""
 
     messages: list[Any]
     next: int
@@ -61,10 +57,7 @@ class _Ahead:
 
 
 class KafkaReader:
-    """Reads any partitions, one after the other; what comes in of the others meanwhile is kept.
-
-    Nothing is connected before the first read.
-    """
+    """Reads any partitions, one after the other; keeps what comes in of others; connects late."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings

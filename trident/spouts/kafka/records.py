@@ -77,11 +77,7 @@ def typed(fields: Fields, key: str | Decoder, value: str | Decoder) -> Fields:
 
 @dataclass(frozen=True)
 class Translation:
-    """How records become tuples.
-
-    `translator` makes the values of a tuple, or None to leave the record out; without one the
-    columns of these names are taken.
-    """
+    """How records become tuples: by a translator, which may leave some out, or as columns."""
 
     names: tuple[str, ...]
     key: str | Decoder

@@ -60,10 +60,8 @@ OnError = Literal["fail", "skip"] | OnRecordError | DeadLetterTopic
 
 @dataclass(frozen=True, repr=False)
 class KafkaSettings:
-    """All that is known of a stream from Kafka; pickles, if what it calls does.
-
-    The parameters are those of :meth:`KafkaSpout.opaque`, checked.
-    """
+    """All that is known of a stream from Kafka: the checked parameters of
+    :meth:`KafkaSpout.opaque`."""
 
     servers: str
     topics: tuple[str, ...] | re.Pattern[str]
