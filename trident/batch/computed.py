@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from trident.batch.begun_states import BegunStates
 from trident.batch.counters import Counters
 from trident.batch.outcome import Outcome
 from trident.job.job import Update
@@ -97,26 +98,13 @@ def write_updates(
 ) -> Outcome:
     """Update the states, which have begun `record`, and write them."""
     before, started = counters.counts(), perf_counter()
-    begun: dict[str, tuple[Update, State]] = {}
+    begun = BegunStates([each.update for each in computed.updates], states, record)
     for deferred in computed.updates:
-        update, name = deferred.update, deferred.update.state.name
+        update = deferred.update
         task = Task(record.token.txid, record, deferred.partition, deferred.partitions)
-        if name not in begun:
-            with task.at(update.name):
-                states[name].beginCommit(record)
-            begun[name] = update, states[name]
-        apply(deferred, states[name], task)
-    task = Task(record.token.txid, record, 0, 1)
-    for update, state in begun.values():
         with task.at(update.name):
-            state.commit(record)
-    read, keys_written, hits, late = counters.since(before)
-    known = computed.outcome
-    return replace(
-        known,
-        read=known.read + read,
-        written=known.written + keys_written,
-        cache_hits=known.cache_hits + hits,
-        late=known.late + late,
-        seconds={**known.seconds, "write": perf_counter() - started},
-    )
+            state = begun.begin(update.state.name)
+        apply(deferred, state, task)
+    begun.commit()
+    counts, seconds = counters.since(before), {"write": perf_counter() - started}
+    return computed.outcome + Outcome(0, *counts, seconds)

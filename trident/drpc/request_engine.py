@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import NamedTuple
 
+from trident.batch.begun_states import BegunStates
 from trident.batch.counters import Counters
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -15,7 +16,6 @@ from trident.drpc.query import answer_json, failure_of
 from trident.errors import PlanError
 from trident.job.job import Job
 from trident.kernels.task import Task, step_name
-from trident.local.begun_states import BegunStates
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.operations.emitted import ListCollector
@@ -131,7 +131,7 @@ class _Attempt:
     def __init__(
         self, engine: RequestEngine, record: ControlRecord, known: Mapping[str, KeptAnswer]
     ) -> None:
-        self.begun = BegunStates(engine._program.job, engine._states, record)
+        self.begun = BegunStates(engine._program.job.updates, engine._states, record)
         self.kept: list[KeptAnswer] = []
         self._engine = engine
         self._record = record

@@ -8,13 +8,13 @@ from functools import partial
 from time import perf_counter
 from typing import cast
 
+from trident.batch.begun_states import BegunStates
 from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.job.job import Job
 from trident.kernels.origins import with_origin
-from trident.local.begun_states import BegunStates
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import origin_of
@@ -94,7 +94,7 @@ class LocalGroupEngine:
     def _run(self, sources: Mapping[str, Block], tuples: int, record: ControlRecord) -> Outcome:
         """Run all steps of a batch that has begun, and write what they update."""
         before, started = self._counters.counts(), perf_counter()
-        begun = BegunStates(self._program.job, self._states, record)
+        begun = BegunStates(self._program.job.updates, self._states, record)
         given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.begin)
         self._program.run(given)
         computed = perf_counter()

@@ -13,6 +13,7 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from trident.backends.rows.state import RowsState
+from trident.batch.begun_states import BegunStates
 from trident.batch.computed import Computed, Computing, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
@@ -20,7 +21,6 @@ from trident.batch.outcome import Outcome
 from trident.job.job import Job, Source
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
-from trident.local.begun_states import BegunStates
 from trident.operations.counters import CounterBook
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first, updated_elsewhere
@@ -197,7 +197,7 @@ class SparkGroupEngine:
         job = group.small if small else group.few if few else group.large
         before, started = self._counters.counts(), perf_counter()
         try:
-            begun = BegunStates(job, self._states, record)
+            begun = BegunStates(job.updates, self._states, record)
             with self._batch(job, record, inputs, Written(begun)) as batch:
                 in_tasks = batch.run()
                 begun.commit()

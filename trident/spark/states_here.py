@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from threading import Lock
 
+from trident.batch.begun_states import BegunStates
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import LookUp, Update
 from trident.kernels.task import Task
-from trident.local.begun_states import BegunStates
 from trident.spark.query_kernel import view_of
 from trident.spark.stage import prepared
 from trident.spark.update_stage import update_state

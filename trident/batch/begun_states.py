@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trident.job.job import Job
+from trident.job.job import Update
 from trident.kernels.task import Task
 from trident.states.control import ControlRecord
 from trident.states.maps.reading import as_before
@@ -15,8 +15,10 @@ from trident.states.state import State
 class BegunStates:
     """The states of one attempt."""
 
-    def __init__(self, job: Job, states: Mapping[str, State], record: ControlRecord) -> None:
-        self._updates = {update.state.name: update for update in job.updates}
+    def __init__(
+        self, updates: Iterable[Update], states: Mapping[str, State], record: ControlRecord
+    ) -> None:
+        self._updates = {update.state.name: update for update in updates}
         self._states = states
         self._record = record
         self._begun: dict[str, State] = {}
