@@ -100,11 +100,8 @@ class KafkaConnectionError(TridentError):
     """A cluster refuses a client, or the client's settings can't be used."""
 
     servers: str
-    """The addresses."""
     problem: str
-    """What the driver says."""
     advice: str
-    """The next step."""
 
     _template = "Kafka at {servers}: {problem}. {advice}"
 

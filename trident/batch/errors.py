@@ -13,15 +13,12 @@ class BatchFailedError(TridentError):
     """A batch failed in every attempt; it is kept, and the next start tries it again."""
 
     group: str
-    """The batch group."""
     txid: int
-    """The batch."""
     attempts: int
     """How many attempts this run made."""
     failure: str
     """What the last one failed with."""
     advice: str
-    """The next step."""
 
     _template = (
         "batch {txid} of {group} failed {attempts} times, last with: {failure}. It is kept: "
@@ -53,9 +50,7 @@ class BatchInterruptedError(TridentError):
     """The run was asked to stop while a batch waited for its next try; it is kept."""
 
     group: str
-    """The batch group."""
     txid: int
-    """The batch."""
 
     _template = (
         "the run stopped while batch {txid} of {group} waited. It is kept: the next start "
@@ -70,6 +65,5 @@ class FailurePolicyError(TridentError, ValueError):
     problem: str
     """What was given, and for which state."""
     advice: str
-    """What is allowed."""
 
     _template = "{problem}. {advice}"

@@ -16,7 +16,6 @@ class CheckpointError(TridentError):
     checkpoint: str
     """The folder or URL as given."""
     problem: str
-    """What was found."""
     advice: str
     """What is allowed, and the next step."""
 
@@ -47,21 +46,22 @@ class CheckpointInUseError(TridentError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class LogError(TridentError):
     """The coordinator log and what was asked of it don't fit; the run stops."""
+
+    place: str
+    """The log; or its entry's file, where it should be, or the stream that is to be logged."""
 
 
 @dataclass(eq=False, repr=False)
 class CorruptLogError(LogError):
     """An entry of the log can't be read."""
 
-    path: str
-    """The entry's file."""
     found: str
-    """What is wrong with it."""
 
     _template = (
-        "the log entry {path} can't be read: {found}. Don't delete it: older entries don't "
+        "the log entry {place} can't be read: {found}. Don't delete it: older entries don't "
         "know what it committed. Restore it from a backup of the checkpoint, or start with a "
         "new checkpoint and adopt=Adopt.from_states(<log id>, in_flight='committed' or 'burn'); "
         "the states' errors name their log id."
@@ -72,8 +72,6 @@ class CorruptLogError(LogError):
 class LogConflictError(LogError):
     """Another run has appended to the log; this one may not append any more."""
 
-    place: str
-    """The log."""
     number: int
     """The entry that this run wanted to append."""
 
@@ -88,12 +86,9 @@ class LogConflictError(LogError):
 class LogUnavailableError(LogError):
     """The log's disk or store failed: whether an entry was added, and would stay, is not known."""
 
-    place: str
-    """The log."""
     problem: str
     """What the system said, or found."""
     advice: str = "Make room on its disk, or repair it."
-    """The next step."""
 
     passing: ClassVar[bool] = True
     _template = (
@@ -106,10 +101,7 @@ class LogUnavailableError(LogError):
 class TakenOverError(LogError):
     """Another run has taken over the log, and so every state of the group."""
 
-    place: str
-    """The log."""
     own: str
-    """The id of this run."""
     found: str
     """That of the run which wrote the newest entry."""
 
@@ -123,16 +115,12 @@ class TakenOverError(LogError):
 class LogMismatchError(LogError):
     """The log was written by a topology or a source of another shape."""
 
-    place: str
-    """The log."""
     what: str
-    """What differs."""
     expected: object
     """What the log says."""
     found: object
     """What the topology or the source says."""
     advice: str
-    """The next step."""
 
     def __str__(self) -> str:
         return (
@@ -149,12 +137,9 @@ class ChangedTopologyError(LogMismatchError):
 class PlacementError(LogError):
     """The source's log and ours disagree about which batch comes next."""
 
-    place: str
-    """Our log."""
     committed: int
     """The last batch that is committed there."""
     source: str
-    """The source's log."""
     txid: int
     """The batch that it offers."""
 
@@ -172,12 +157,8 @@ class PlacementError(LogError):
 class ReplayError(LogError):
     """The source replays a committed batch with other content."""
 
-    place: str
-    """Our log."""
     source: str
-    """The source's log."""
     txid: int
-    """The batch."""
     expected: str | None
     """The digest that was committed."""
     found: str | None
@@ -194,10 +175,7 @@ class ReplayError(LogError):
 class StagingError(LogError):
     """Batches that were computed and staged, and not committed yet, can't be committed."""
 
-    place: str
-    """Where they are, or should be."""
     problem: str
-    """What was found."""
     advice: str
     """What is lost, and the next step."""
 
@@ -208,12 +186,8 @@ class StagingError(LogError):
 class AdoptionError(LogError):
     """The state of an older checkpoint can't be taken over as asked."""
 
-    place: str
-    """The log that should adopt, or the one that should be adopted."""
     problem: str
-    """What was found."""
     advice: str
-    """The next step."""
 
     _template = "{place}: {problem}. {advice}"
 
@@ -222,13 +196,11 @@ class AdoptionError(LogError):
 class MetadataError(LogError):
     """A spout's metadata would not come back from the log as it was."""
 
-    stream: str
-    """The stream."""
     found: str
     """The metadata, shortened."""
 
     _template = (
-        "the metadata of stream {stream!r} can't be logged: {found}. Allowed are None, bool, "
+        "the metadata of stream {place!r} can't be logged: {found}. Allowed are None, bool, "
         "int, finite float, str, and lists and dicts (with str keys) of them."
     )
 

@@ -26,9 +26,7 @@ class SparkSessionError(TridentError):
     """A session can't be made or used."""
 
     found: str
-    """What was found."""
     advice: str
-    """The next step."""
 
     _template = "{found}. {advice}"
 
@@ -38,7 +36,6 @@ class EngineLostError(TridentError):
     """Spark has ended before the run did; batches that were under way are kept."""
 
     found: str
-    """What has ended."""
 
     passing: ClassVar[bool] = True
     _template = (
@@ -53,7 +50,6 @@ class WorkerError(TridentError):
     """Spark's Python workers can't run what this program sends them; nothing was started."""
 
     found: str
-    """What was found."""
 
     def __str__(self) -> str:
         return f"{self.found}. {_WORKERS.format(sys.executable)}"
@@ -81,7 +77,6 @@ class SparkFailure(TridentError):
     """Spark refused or failed to run a batch, which is kept, or a request."""
 
     condition: str
-    """Spark's error condition."""
     message: str
     """What Spark says, without its stack traces."""
     work: str = "batch"
