@@ -21,7 +21,7 @@ from trident.backends.memory import MemoryMap
 from trident.batch import outage
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, OutageError
 from trident.batch.failure_policy import FailurePolicy
-from trident.batch.outage import Outage
+from trident.batch.outage import Outage, Patience
 from trident.batch.watchpoints import POINTS, watching
 from trident.log import file_log
 from trident.log.errors import LogUnavailableError, TakenOverError
@@ -281,7 +281,7 @@ def test_a_store_that_is_away_at_the_start_is_told_at_once(
 
 
 def test_pauses_grow_and_end_with_patience(clock: Clock) -> None:
-    waiting = Outage("words", 1, FailurePolicy(patience=8.0), clock)
+    waiting = Outage(Patience("words", FailurePolicy(patience=8.0), clock), 1)
     with pytest.raises(OutageError):  # noqa: PT012 - the wait that raises is the last of several
         while True:
             waiting.wait(AWAY)

@@ -27,19 +27,10 @@ class Outage:
     """The time in which a store or the log's disk is away and a batch waits; the logger is
     warned."""
 
-    def __init__(
-        self,
-        group: str,
-        txid: int,
-        policy: FailurePolicy,
-        stopping: threading.Event,
-        what: str = "",
-    ) -> None:
-        self._group = group
+    def __init__(self, patience: Patience, txid: int, what: str = "") -> None:
         self._txid = txid
-        self._policy = policy
-        self._stopping = stopping
-        self._what = f"{what}batch {txid} of {group}"
+        self._patience = patience
+        self._what = f"{what}batch {txid} of {patience.group}"
         self._pauses = 0
         self._began = self._tried = self._told = 0.0
         self._failure: Exception | None = None
@@ -47,11 +38,16 @@ class Outage:
     def wait(self, failure: Exception) -> None:
         """Pause before another try; raise where the policy's patience is over, or the run is
         stopped."""
+        group, policy, stopping = (
+            self._patience.group,
+            self._patience.policy,
+            self._patience.stopping,
+        )
         now = monotonic()
         if not self._pauses:
             self._began = self._tried = self._told = now
         seconds = self._tried - self._began
-        if seconds >= self._policy.patience:
+        if seconds >= policy.patience:
             raise OutageError(self._what, seconds, str(failure)) from failure
         if not self._pauses:
             _logger.warning("%s waits: %s", self._what, failure)
@@ -60,10 +56,10 @@ class Outage:
             _logger.warning("%s has waited %.1f s: %s", self._what, now - self._began, failure)
         self._failure = failure
         self._pauses += 1
-        pause = min(self._policy.pause(self._pauses), _LONGEST_PAUSE)
-        left = self._began + self._policy.patience - now
-        if self._stopping.wait(min(pause, left) if left > 0 else pause):
-            raise BatchInterruptedError(self._group, self._txid) from failure
+        pause = min(policy.pause(self._pauses), _LONGEST_PAUSE)
+        left = self._began + policy.patience - now
+        if self._patience.stopping.wait(min(pause, left) if left > 0 else pause):
+            raise BatchInterruptedError(self._patience.group, self._txid) from failure
         self._tried = monotonic()
 
     def over(self) -> None:
@@ -90,7 +86,7 @@ class Patience:
                 break
             except (FailedException, LogUnavailableError) as failure:
                 if outage is None:
-                    outage = Outage(self.group, txid, self.policy, self.stopping, what)
+                    outage = Outage(self, txid, what)
                 outage.wait(failure)
         if outage is not None:
             outage.over()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failure_policy import FailurePolicy
-from trident.batch.outage import Outage
+from trident.batch.outage import Outage, Patience
 from trident.states.errors import FailedException, UnavailableError
 from trident.states.values import Token
 
@@ -17,24 +15,17 @@ _logger = logging.getLogger("trident")
 class Retries:
     """The attempts of one batch, which is `droppable` where all states are opaque."""
 
-    def __init__(
-        self,
-        group: str,
-        txid: int,
-        policy: FailurePolicy,
-        stopping: threading.Event,
-        droppable: bool,
-    ) -> None:
+    def __init__(self, patience: Patience, txid: int, droppable: bool) -> None:
         self.attempts = 0
         """How many attempts were made."""
         self.dead_letter: str | None = None
         """Why the next attempt is the batch's last, which drops it."""
-        self._group = group
-        self._policy = policy
-        self._stopping = stopping
+        self._group = patience.group
+        self._policy = patience.policy
+        self._stopping = patience.stopping
         self._droppable = droppable
         self._failures = 0
-        self._outage = Outage(group, txid, policy, stopping)
+        self._outage = Outage(patience, txid)
 
     def wait(self, token: Token, failure: Exception) -> None:
         """Return when the next attempt may be made; raise where there is none, and the batch is

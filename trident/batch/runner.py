@@ -81,8 +81,7 @@ class BatchRunner:
         """Reads the log; raises TakenOverError where another run has it by now."""
         self._states = GroupStates(states)
         self._making = making or Making()
-        self._policy = policy
-        self._policy.check(self._states)
+        policy.check(self._states)
         self._begun = False
 
     def open(
@@ -213,9 +212,7 @@ class BatchRunner:
     ) -> BatchProgress:
         """Run the batch that is due in as many attempts as that takes."""
         watch = Stopwatch()
-        retries = Retries(
-            self.group, token.txid, self._policy, self.stopping, not self._states.inexact
-        )
+        retries = Retries(self.patience, token.txid, not self._states.inexact)
         retries.attempts = 0 if failure is None else 1
         while True:
             if failure is not None:

@@ -84,7 +84,8 @@ def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -
     raise OperationTypeError(what, described(expression), (), advice)
 
 
-class _Adapted:
+@dataclass(frozen=True)
+class Adapted:
     """A plain callable as an operation: has its name, and takes values instead of a tuple."""
 
     function: Callable[..., Any]
@@ -103,11 +104,8 @@ class _Adapted:
         return callable_name(self.function)
 
 
-@dataclass(frozen=True)
-class CallableFunction(_Adapted, PlainFunction):
+class CallableFunction(Adapted, PlainFunction):
     """A plain callable as a function."""
-
-    function: Callable[..., Any]
 
     def expand(self, *inputs: Any) -> Iterable[Any]:
         return checked_iterable(self.label, self.function(*inputs), FOR_ONE_VALUE)
@@ -116,11 +114,8 @@ class CallableFunction(_Adapted, PlainFunction):
         return row_types(item_annotation(return_annotation(self.function)))
 
 
-@dataclass(frozen=True)
-class CallableColumn(_Adapted, PlainFunction):
+class CallableColumn(Adapted, PlainFunction):
     """A plain callable for ``withColumn``: what it returns is the value."""
-
-    function: Callable[..., Any]
 
     def expand(self, *inputs: Any) -> Iterable[Any]:
         return [self.function(*inputs)]
@@ -129,21 +124,17 @@ class CallableColumn(_Adapted, PlainFunction):
         return [known_type(return_annotation(self.function))]
 
 
-@dataclass(frozen=True)
-class CallableFilter(_Adapted, Filter):
+class CallableFilter(Adapted, Filter):
     """A plain callable as a filter."""
-
-    function: Callable[..., Any]
 
     def isKeep(self, tuple: TridentTuple) -> bool:
         return checked_bool(self.label, self.function(*tuple))
 
 
 @dataclass(frozen=True)
-class CallableMap(_Adapted, MapFunction):
+class CallableMap(Adapted, MapFunction):
     """A plain callable for ``map``, with the number of its output fields."""
 
-    function: Callable[..., Any]
     width: int
 
     def execute(self, tuple: TridentTuple) -> Sequence[Any]:
@@ -157,10 +148,9 @@ class CallableMap(_Adapted, MapFunction):
 
 
 @dataclass(frozen=True)
-class CallableFlatMap(_Adapted, FlatMapFunction):
+class CallableFlatMap(Adapted, FlatMapFunction):
     """A plain callable for ``flatMap``, with the number of its output fields."""
 
-    function: Callable[..., Any]
     width: int
 
     def execute(self, tuple: TridentTuple) -> Iterable[Sequence[Any]]:
@@ -171,11 +161,8 @@ class CallableFlatMap(_Adapted, FlatMapFunction):
         return row_types(item_annotation(return_annotation(self.function)))
 
 
-@dataclass(frozen=True)
-class CallableConsumer(_Adapted, Consumer):
+class CallableConsumer(Adapted, Consumer):
     """A plain callable for ``peek``."""
-
-    function: Callable[..., Any]
 
     def accept(self, tuple: TridentTuple) -> None:
         self.function(*tuple)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.callables import (
+    Adapted,
     CallableColumn,
     CallableConsumer,
     CallableFilter,
@@ -186,46 +188,35 @@ def _fields(given: Any) -> Fields | None:
 
 def as_function(call: str, given: object, inputs: Fields) -> Function | Native:
     """What ``each`` with output fields takes."""
-    if isinstance(given, Native):
-        return given
-    function: Function = _adapted(call, given, Function, "a function", CallableFunction)
-    target = function.function if isinstance(function, CallableFunction) else function
-    if isinstance(target, PlainFunction):
-        check_arity(call, target.expand, inputs)
-    elif not isinstance(target, Function):
-        check_arity(call, target, inputs)
+    function: Function | Native
+    function = _adapted(call, given, (Function, Native), "a function", CallableFunction, inputs)
+    if isinstance(function, PlainFunction) and not isinstance(function, Adapted):
+        check_arity(call, function.expand, inputs)
     return function
 
 
 def as_column(call: str, given: object, inputs: Fields) -> CallableColumn | Native:
     """What ``withColumn`` takes."""
-    if isinstance(given, Native):
-        return given
-    column: CallableColumn = _adapted(call, given, CallableColumn, "a function", CallableColumn)
-    check_arity(call, column.function, inputs)
+    kinds = CallableColumn, Native
+    column: CallableColumn | Native
+    column = _adapted(call, given, kinds, "a function", CallableColumn, inputs)
     return column
 
 
 def as_filter(call: str, given: object, inputs: Fields) -> Filter | Native:
     """What ``filter``, and ``each`` without output fields, takes."""
-    if isinstance(given, Native):
-        return given
     if isinstance(given, Function):
         advice = "Name the output fields of the function as the last argument."
         raise OperationTypeError(f"{call}: no output fields for", _shown(given), (), advice)
-    filter: Filter = _adapted(call, given, Filter, "a filter", CallableFilter)
-    if isinstance(filter, CallableFilter):
-        check_arity(call, filter.function, inputs)
+    filter: Filter | Native
+    filter = _adapted(call, given, (Filter, Native), "a filter", CallableFilter, inputs)
     return filter
 
 
 def as_map(call: str, given: object, inputs: Fields, width: int) -> MapFunction:
     """What ``map`` takes."""
-    function: MapFunction = _adapted(
-        call, given, MapFunction, "a function", lambda plain: CallableMap(plain, width)
-    )
-    if isinstance(function, CallableMap):
-        check_arity(call, function.function, inputs)
+    adapt = partial(CallableMap, width=width)
+    function: MapFunction = _adapted(call, given, (MapFunction,), "a function", adapt, inputs)
     return function
 
 
@@ -233,21 +224,16 @@ def as_flat_map(
     call: str, given: object, inputs: Fields, width: int
 ) -> FlatMapFunction | Vectorised:
     """What ``flatMap`` takes."""
-    if isinstance(given, Vectorised):
-        return given
-    function: FlatMapFunction = _adapted(
-        call, given, FlatMapFunction, "a function", lambda plain: CallableFlatMap(plain, width)
-    )
-    if isinstance(function, CallableFlatMap):
-        check_arity(call, function.function, inputs)
+    kinds, adapt = (FlatMapFunction, Vectorised), partial(CallableFlatMap, width=width)
+    function: FlatMapFunction | Vectorised
+    function = _adapted(call, given, kinds, "a function", adapt, inputs)
     return function
 
 
 def as_consumer(call: str, given: object, inputs: Fields) -> Consumer:
     """What ``peek`` takes."""
-    consumer: Consumer = _adapted(call, given, Consumer, "a consumer", CallableConsumer)
-    if isinstance(consumer, CallableConsumer):
-        check_arity(call, consumer.function, inputs)
+    consumer: Consumer
+    consumer = _adapted(call, given, (Consumer,), "a consumer", CallableConsumer, inputs)
     return consumer
 
 
@@ -280,13 +266,22 @@ def _shown(given: object) -> str:
 
 
 def _adapted(
-    call: str, given: object, kind: type[Any], due: str, adapt: Callable[[Callable[..., Any]], Any]
+    call: str,
+    given: object,
+    kinds: tuple[type[Any], ...],
+    due: str,
+    adapt: Callable[[Callable[..., Any]], Any],
+    inputs: Fields,
 ) -> Any:
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, Operation | Native) or not callable(given) or _lacks_instance(given):
-        raise _mistaken(call, given, due, plain=True)
-    return adapt(given)
+    """An operation of these kinds, or a plain callable as one, which takes the input fields."""
+    made = given
+    if not isinstance(given, kinds):
+        if isinstance(given, Operation | Native) or not callable(given) or _lacks_instance(given):
+            raise _mistaken(call, given, due, plain=True)
+        made = adapt(given)
+    if isinstance(made, Adapted):
+        check_arity(call, made.function, inputs)
+    return made
 
 
 def _lacks_instance(given: object) -> bool:
