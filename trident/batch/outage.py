@@ -38,12 +38,7 @@ class Outage:
     def wait(self, failure: Exception) -> None:
         """Pause before another try; raise where the policy's patience is over, or the run is
         stopped."""
-        group, policy, stopping = (
-            self._patience.group,
-            self._patience.policy,
-            self._patience.stopping,
-        )
-        now = monotonic()
+        policy, now = self._patience.policy, monotonic()
         if not self._pauses:
             self._began = self._tried = self._told = now
         seconds = self._tried - self._began
