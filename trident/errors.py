@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trident.operation_error import OperationError as OperationError
@@ -70,6 +71,26 @@ class EmittedValueError(TridentError):
     """What it emitted, and what is allowed."""
 
     _template = "{operation} {problem}"
+
+
+@dataclass(eq=False, repr=False)
+class BadRowsError(TridentError):
+    """A function of record batches says which rows it can't take; see ``on_error=`` of `flatMap`.
+
+    It is called again with the others.
+
+    Examples
+    --------
+    >>> raise BadRowsError({2: "no number"})
+    Traceback (most recent call last):
+    ...
+    trident.errors.BadRowsError: bad rows of a record batch: {2: 'no number'}
+    """
+
+    rows: Mapping[int, str]
+    """What is wrong with a row, by its position in the record batch, from 0."""
+
+    _template = "bad rows of a record batch: {rows}"
 
 
 @dataclass(eq=False, repr=False)

@@ -41,6 +41,7 @@ def group(**given: Any) -> dict[str, Any]:
         "cache_hits": 10,
         "late": 0,
         "dead_letters": 0,
+        "bad_tuples": {},
         "failures": {"FailedException": 2},
         "lag": {"tuples": 1200, "detail": "2 partitions"},
         "errors": [ERROR],

@@ -123,7 +123,12 @@ def _clock(
     undo.callback(close_states, states.values())
     opened = engine.open(group, states)
     undo.callback(opened.close)
-    policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
+    policy = FailurePolicy(
+        options.retries,
+        options.on_failure,
+        patience=options.patience,
+        max_errors=options.max_errors,
+    )
     source = folder.below(SPARKS_LOG).place if folder else "the spouts"
     runner = _runner(group, checkpoint, states, source, policy)
     streams = {each.stream_id: _schema(each.fields, each.output_mode) for each in group.sources}

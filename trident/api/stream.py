@@ -50,6 +50,7 @@ from trident.plan.nodes import (
     NameNode,
     NewValuesNode,
     Node,
+    OnError,
     PartitionAggregateNode,
     PartitionNode,
     PeekNode,
@@ -193,15 +194,34 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
 
     @overload
     def each(
-        self, inputs: FieldsLike, function: Function | Native | Plain, outputs: FieldsLike
+        self,
+        inputs: FieldsLike,
+        function: Function | Native | Plain,
+        outputs: FieldsLike,
+        *,
+        on_error: OnError | None = None,
     ) -> Handle: ...
     @overload
-    def each(self, function: Function | Native | Plain, outputs: FieldsLike) -> Handle: ...
+    def each(
+        self,
+        function: Function | Native | Plain,
+        outputs: FieldsLike,
+        *,
+        on_error: OnError | None = None,
+    ) -> Handle: ...
     @overload
-    def each(self, inputs: FieldsLike, filter: Filter | Native | Plain) -> Handle: ...
+    def each(
+        self,
+        inputs: FieldsLike,
+        filter: Filter | Native | Plain,
+        *,
+        on_error: OnError | None = None,
+    ) -> Handle: ...
     @overload
-    def each(self, filter: Filter | Native | Plain) -> Handle: ...
-    def each(self, *arguments: Any, **named: Any) -> Handle:
+    def each(
+        self, filter: Filter | Native | Plain, *, on_error: OnError | None = None
+    ) -> Handle: ...
+    def each(self, *arguments: Any, on_error: OnError | None = None, **named: Any) -> Handle:
         """Append fields, or drop tuples: ``each([inputs,] function, outputs)``, ``each([inputs,]
         filter)``. A stream of groups keeps its groups.
 
@@ -218,6 +238,10 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
             Says whether a tuple stays. A plain callable returns a bool.
         outputs : fields
             The fields the function appends, with types where they are not known otherwise.
+        on_error : str, optional
+            What becomes of a tuple with which the operation raises, or for which it returns a
+            value of another type: ``"fail"`` stops the run, ``"skip"`` leaves the tuple out and
+            counts it, ``"dead-letter"`` keeps it as well. By default what the start says.
 
         Examples
         --------
@@ -230,7 +254,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         """
         with Briefly():
             given = read_each(arguments, named)
-            return self._after(lowering.each(self._builder, self._node, given))
+            return self._after(lowering.each(self._builder, self._node, given, on_error))
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer:
         """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
@@ -620,7 +644,12 @@ class Stream(_Steps["Stream"]):
         return Stream(self._builder, self._builder.add(kind, parent=self._node, **parts))
 
     def withColumn(
-        self, name: FieldsLike, function: Native | Plain, inputs: FieldsLike | None = None
+        self,
+        name: FieldsLike,
+        function: Native | Plain,
+        inputs: FieldsLike | None = None,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream:
         """Append one field, whose value a plain function returns.
 
@@ -633,6 +662,8 @@ class Stream(_Steps["Stream"]):
             values, `map` for a new tuple.
         inputs : fields, optional
             What the function is called with, one argument each; by default all fields.
+        on_error : str, optional
+            As for `each`.
 
         Examples
         --------
@@ -642,23 +673,37 @@ class Stream(_Steps["Stream"]):
         Fields('word string, n long, doubled long')
         """
         with Briefly():
-            made = lowering.with_column(self._builder, self._node, name, function, inputs)
+            made = lowering.with_column(self._builder, self._node, name, function, inputs, on_error)
         return Stream(self._builder, made)
 
     @overload
-    def filter(self, filter: Filter | Native | Plain) -> Stream: ...
+    def filter(
+        self, filter: Filter | Native | Plain, *, on_error: OnError | None = None
+    ) -> Stream: ...
     @overload
-    def filter(self, inputs: FieldsLike, filter: Filter | Native | Plain) -> Stream: ...
-    def filter(self, *arguments: Any, **named: Any) -> Stream:
+    def filter(
+        self,
+        inputs: FieldsLike,
+        filter: Filter | Native | Plain,
+        *,
+        on_error: OnError | None = None,
+    ) -> Stream: ...
+    def filter(self, *arguments: Any, on_error: OnError | None = None, **named: Any) -> Stream:
         """Keep some tuples: ``filter([inputs,] filter)``; without inputs it sees all fields.
 
-        A plain callable returns a bool.
+        A plain callable returns a bool. `on_error` is as for `each`.
         """
         with Briefly():
             given = read_arguments("filter", arguments, named, "filter", outputs=False)
-            return Stream(self._builder, lowering.keep(self._builder, self._node, given))
+            return Stream(self._builder, lowering.keep(self._builder, self._node, given, on_error))
 
-    def map(self, function: MapFunction | Plain, outputs: FieldsLike | None = None) -> Stream:
+    def map(
+        self,
+        function: MapFunction | Plain,
+        outputs: FieldsLike | None = None,
+        *,
+        on_error: OnError | None = None,
+    ) -> Stream:
         """Replace each tuple by one other; the function sees all fields.
 
         Parameters
@@ -667,6 +712,8 @@ class Stream(_Steps["Stream"]):
             A plain callable returns the new tuple; with one output field its value.
         outputs : fields, optional
             The new fields; without them names and types stay.
+        on_error : str, optional
+            As for `each`.
 
         Examples
         --------
@@ -677,11 +724,15 @@ class Stream(_Steps["Stream"]):
         """
         fields = None if outputs is None else Fields.of(outputs)
         with Briefly():
-            node = lowering.map_each(self._builder, self._node, function, fields)
+            node = lowering.map_each(self._builder, self._node, function, fields, on_error)
         return Stream(self._builder, node)
 
     def flatMap(
-        self, function: FlatMapFunction | Vectorised | Plain, outputs: FieldsLike | None = None
+        self,
+        function: FlatMapFunction | Vectorised | Plain,
+        outputs: FieldsLike | None = None,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream:
         """Replace each tuple by any number of others; the function sees all fields.
 
@@ -692,6 +743,9 @@ class Stream(_Steps["Stream"]):
             output field of their values. What `vectorised` makes replaces whole record batches.
         outputs : fields, optional
             The new fields; without them names and types stay.
+        on_error : str, optional
+            As for `each`. A function of record batches says which rows are bad by raising
+            `trident.errors.BadRowsError`; any other error of it stops the run.
 
         Examples
         --------
@@ -704,7 +758,7 @@ class Stream(_Steps["Stream"]):
         """
         fields = None if outputs is None else Fields.of(outputs)
         with Briefly():
-            node = lowering.flat_map(self._builder, self._node, function, fields)
+            node = lowering.flat_map(self._builder, self._node, function, fields, on_error)
         return Stream(self._builder, node)
 
     def peek(self, consumer: Consumer | Plain) -> Stream:

@@ -26,7 +26,15 @@ from trident.plan import lowering
 from trident.plan.arguments import read_join, read_multi_reduce
 from trident.plan.builder import Builder
 from trident.plan.multi_reduce import Reduced, multi_reduce
-from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode
+from trident.plan.nodes import (
+    Kind,
+    MergeNode,
+    Node,
+    OnError,
+    OutputMode,
+    QueryEngine,
+    StaticStateNode,
+)
 from trident.plan.plan import Plan
 from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
@@ -533,6 +541,8 @@ class TridentTopology(Published):
         max_pending: int = 1,
         spark_checkpoint: str | os.PathLike[str] | None = None,
         hosted: Literal["driver"] | None = None,
+        on_error: OnError = "fail",
+        max_errors: float | None = None,
         **mistyped: Never,
     ) -> Run:
         """Run the topology.
@@ -594,6 +604,14 @@ class TridentTopology(Published):
         hosted : str, optional
             ``"driver"``: this process updates and asks all states, whatever each says. For clusters
             whose tasks do not reach the stores, as serverless ones.
+        on_error : str
+            What becomes of a tuple with which a function or filter fails, where the step says
+            nothing of it: ``"fail"`` stops the run, ``"skip"`` leaves the tuple out and counts it
+            (`BatchProgress.bad_tuples`).
+        max_errors : float, optional
+            The share of bad tuples above which the run stops all the same, with the batch kept:
+            ``0.01`` is one of a hundred. Counted over the last 1,000 tuples or more that steps with
+            an `on_error` were given.
 
         Returns
         -------
@@ -635,8 +653,10 @@ class TridentTopology(Published):
             max_pending=max_pending,
             spark_checkpoint=spark_checkpoint,
             hosted=hosted,
+            on_error=on_error,
+            max_errors=max_errors,
         )
-        plan = replace(self.plan(), hosted=hosted)
+        plan = replace(self.plan(), hosted=hosted, on_error=on_error)
         with Briefly():
             check_start(plan, options)
             from trident.api.start import start  # what declares a topology needs no engine
@@ -683,5 +703,10 @@ def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
         advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
         raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
     from trident.spark.spark_engine import SparkEngine  # pyspark is optional
+    from trident.spark.versions import is_connect
+
+    if options.max_errors is not None and is_connect(spark):
+        advice = "Leave it out, or use a classic session: a server doesn't tell what tasks count."
+        raise PlanError("start: Spark Connect has no max_errors=", "", (), advice)
 
     return SparkEngine(plan, spark, options.engine)

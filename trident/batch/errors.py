@@ -27,6 +27,29 @@ class BatchFailedError(TridentError):
 
 
 @dataclass(eq=False, repr=False)
+class TooManyBadTuplesError(TridentError):
+    """More of the last tuples are bad than ``max_errors=`` allows; the batch is kept."""
+
+    group: str
+    """The batch group."""
+    txid: int
+    """The batch."""
+    bad: int
+    """How many tuples steps have failed with."""
+    tried: int
+    """Of how many that they were given lately."""
+    most: float
+    """The share that is allowed."""
+
+    _template = (
+        "steps of {group} have failed with {bad:,} of the last {tried:,} tuples they were given, "
+        "and max_errors= allows {most:g} of them, or of 1,000 if they are fewer. Batch {txid} is "
+        "kept: the next start tries it again. Look at what the steps fail with, which the log and "
+        "the dead letters tell, and mend it; or allow more with max_errors=."
+    )
+
+
+@dataclass(eq=False, repr=False)
 class OutageError(TridentError):
     """A store or the log's disk was away for longer than `patience`; the batch is kept."""
 

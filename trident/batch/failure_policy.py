@@ -18,7 +18,8 @@ class FailurePolicy:
     Where `retries` are used up, ``"stop"`` keeps the batch for the next start; ``"dead-letter"``
     commits it without updating any state and goes on, for opaque maps only. `backoff` is doubled
     for each further retry, 10 s at most. A batch waits for `patience` for a store, or the log's
-    disk, that is away: that is no failure of the batch, and the others have no part in it.
+    disk, that is away: that is no failure of the batch, and the others have no part in it. More
+    than the share `max_errors` of bad tuples stop the run; None allows any.
 
     Examples
     --------
@@ -30,6 +31,7 @@ class FailurePolicy:
     on_failure: OnFailure = "stop"
     backoff: float = 0.1
     patience: float = 600.0
+    max_errors: float | None = None
 
     def check(self, states: GroupStates) -> None:
         """Raise FailurePolicyError where `states` don't allow it."""

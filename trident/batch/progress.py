@@ -49,6 +49,8 @@ class BatchProgress:
         Which engine ran it: ``"local"`` or ``"spark"``; empty where nothing had to be run.
     counters : mapping of str to int
         What operations have counted by ``registerCounter``, attempts that failed too.
+    bad_tuples : mapping of str to int
+        The tuples that steps have left out because they failed with them (``on_error=``), by step.
     dead_letter : str or None
         Why the batch was given up, where it was; it updated no state.
     at : float
@@ -72,6 +74,7 @@ class BatchProgress:
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
+    bad_tuples: Mapping[str, int] = field(default_factory=dict)
     dead_letter: str | None = None
     at: float = 0.0
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from trident.batch.adopt import Adopt
 from trident.batch.attempt import Attempt, Due, Making, Stopwatch
+from trident.batch.bad_share import BadShare
 from trident.batch.changes import Topology
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
@@ -27,6 +28,7 @@ from trident.batch.work import BatchWork, NothingNew
 from trident.log.checkpoint import FolderAt, local_folder
 from trident.log.entry import LogEntry
 from trident.log.log import Log
+from trident.operations.counters import bad_tuples, users_own
 from trident.plan.nodes import Clock
 from trident.states.errors import (
     CopiedLogError,
@@ -82,6 +84,7 @@ class BatchRunner:
         self._states = GroupStates(states)
         self._making = making or Making()
         policy.check(self._states)
+        self._bad_share = BadShare(group, policy.max_errors)
         self._begun = False
 
     def open(
@@ -294,6 +297,7 @@ class BatchRunner:
             reached("before write", token)
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
+                self._bad_share.check(token.txid, outcome.counters)
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
                 swept = states.sweep(begun)
             reached("after write", token)
@@ -308,6 +312,7 @@ class BatchRunner:
         ledger.commit(attempt.metadata, begun_states, digest, query_id, swept)
         reached("after commit", token)
         watch.done("commit")
+        self._bad_share.committed(outcome.counters)
         if ready is not None:
             reached("before announce", token)
             self._announce(token.txid, partial(states.announce, ready))
@@ -333,7 +338,8 @@ class BatchRunner:
             late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
-            counters=outcome.counters,
+            counters=users_own(outcome.counters),
+            bad_tuples=bad_tuples(outcome.counters),
             dead_letter=attempt.dead_letter,
             at=time(),
         )

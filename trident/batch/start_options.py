@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from trident.batch.adopt import ADOPT_FORMS, Adopt
 from trident.errors import PlanError
+from trident.plan.nodes import OnError
 
 OnFailure = Literal["stop", "dead-letter"]
 EngineChoice = Literal["auto", "spark"]
@@ -34,6 +35,8 @@ class StartOptions:
     max_pending: int = 1
     spark_checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)
     hosted: Literal["driver"] | None = None
+    on_error: OnError = "fail"
+    max_errors: float | None = None
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.spark_checkpoint, self.adopt)
@@ -53,6 +56,12 @@ class StartOptions:
             raise PlanError(what, repr(self.max_pending))
         if self.engine not in get_args(EngineChoice):
             raise PlanError("start: unknown engine", str(self.engine), get_args(EngineChoice))
+        if self.on_error not in get_args(OnError):
+            raise PlanError("start: unknown on_error", str(self.on_error), get_args(OnError))
+        share = self.max_errors
+        if share is not None and (type(share) not in (int, float) or not 0 <= share <= 1):
+            what = "start: max_errors is a share from 0 to 1, found"
+            raise PlanError(what, repr(share), (), "As in max_errors=0.01, for one tuple of 100.")
         if self.hosted not in (None, "driver"):
             advice = "Leave it out for what each state says."
             raise PlanError("start: hosted= is", str(self.hosted), ["driver"], advice)

@@ -18,6 +18,7 @@ from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
 from trident.cli.serve import add_server_arguments, listening, server_options, until_a_signal
+from trident.plan.nodes import OnError
 from trident.states.errors import UsageError
 from trident.states.printable import one_line
 
@@ -54,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-failure", choices=get_args(OnFailure), default="stop", help="what follows then (stop)"
     )
+    parser.add_argument(
+        "--on-error", choices=get_args(OnError), default="fail", help="of one bad tuple (fail)"
+    )
+    parser.add_argument("--max-errors", type=float, metavar="share", help="of bad tuples, from 0")
     parser.add_argument(
         "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
     )
@@ -162,9 +167,9 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `start` takes, of these options."""
     given = vars(arguments)
-    names = "checkpoint engine retries on_failure patience max_pending hosted".split()
+    names = "checkpoint engine retries on_failure patience max_pending hosted on_error".split()
     return {
-        **{name: given[name] for name in (*names, "spark_checkpoint")},
+        **{name: given[name] for name in (*names, "max_errors", "spark_checkpoint")},
         "trigger": _trigger(arguments.trigger),
         "adopt": _adopt(arguments),
         "accept_loss": dict(map(_loss, arguments.accept_loss)),
@@ -267,6 +272,8 @@ def _line(progress: BatchProgress) -> str:
     text += f", {sum(progress.seconds.values()):.2f} s"
     if progress.attempts > 1:
         text += f", {progress.attempts} attempts"
+    if progress.bad_tuples:
+        text += f", {sum(progress.bad_tuples.values()):,} bad"
     if progress.dead_letter is not None:
         text += f", given up: {progress.dead_letter}"
     return text

@@ -38,6 +38,7 @@ class GroupFigures:
         self._sums = dict.fromkeys(_SUMS, 0)
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._failures: Counter[str] = Counter()
+        self._bad: Counter[str] = Counter()
         self._errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
         # When the first batch of each of the last seconds was finished, and the tuples before it.
         self._marks: deque[tuple[float, int]] = deque(maxlen=int(WINDOW) + 1)
@@ -91,6 +92,7 @@ class GroupFigures:
                 "tuples_per_second": self._tuples_per_second(),
                 "seconds": dict(self._seconds),
                 "dead_letters": self._dead_letters,
+                "bad_tuples": dict(self._bad),
                 "failures": dict(self._failures),
                 "errors": list(self._errors),
             }
@@ -112,6 +114,9 @@ class GroupFigures:
         for name, summed in _SUMMED.items():
             self._sums[name] += sum(map(summed, done))
         self._dead_letters += sum([progress.dead_letter is not None for progress in done])
+        for progress in done:
+            if progress.bad_tuples:
+                self._bad.update(progress.bad_tuples)
         self._add_seconds([progress.seconds for progress in done])
 
     def _add_seconds(self, taken: Sequence[Mapping[str, float]]) -> None:

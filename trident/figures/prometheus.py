@@ -35,6 +35,7 @@ _PARTS = (
     (_GAUGE, "group_status", "status", "status", "1 for the status that a group has."),
     (_COUNTER, "failed_attempts", "reason", "failures", "Attempts that failed, and why."),
     (_COUNTER, "step_seconds", "step", "seconds", "Seconds that steps of batches took."),
+    (_COUNTER, "bad_tuples", "step", "bad_tuples", "Tuples that a step failed with and left out."),
 )
 _QUERY = (
     (_COUNTER, "queries", "calls", "Calls of queries."),
@@ -88,7 +89,7 @@ class FiguresCollector(Collector):
             yield from _family(kind, name, help, samples)
         for kind, name, label, figure, help in _PARTS:
             parts = [(at, _parts(figure, group)) for at, group in groups]
-            samples = [({**at, label: n}, v) for at, told in parts for n, v in told.items()]
+            samples = [({**at, label: _shown(n)}, v) for at, told in parts for n, v in told.items()]
             yield from _family(kind, name, help, samples)
         queries = [({"function": _shown(each["function"])}, each) for each in figures["queries"]]
         for kind, name, figure, help in _QUERY:

@@ -50,6 +50,7 @@ from trident.kernels.aggregate_kernels import (
 from trident.kernels.grouping_kernel import GroupingKernel
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
+from trident.kernels.on_error import SparingKernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import step_name
@@ -81,11 +82,13 @@ from trident.plan.nodes import (
     NativeNode,
     NewValuesNode,
     Node,
+    OnError,
     PartitionAggregateNode,
     PartitionNode,
     PeekNode,
     ProjectNode,
     SourceNode,
+    SparingNode,
     StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
@@ -280,6 +283,8 @@ class _Compiler:
         """A stage with the kernel of a step, and the check of what that makes."""
         operation, makes = node.facts.operation, node.facts.makes
         check = type_check(kernel.step, operation, makes)
+        if isinstance(node, SparingNode) and self._on_error(node) != "fail":
+            kernel, check = SparingKernel(kernel.step, kernel.operation, kernel, check), None
         step = Kernels(
             ids=(node.id,),
             name=kernel.step,
@@ -289,6 +294,12 @@ class _Compiler:
             kernels=(kernel,) if check is None else (kernel, check),
         )
         return self._append(draft, node, step)
+
+    def _on_error(self, node: SparingNode) -> OnError:
+        """What becomes of the tuples that a step fails with; requests always fail with them."""
+        if node.on_error is not None or not isinstance(self._part, BatchGroup):
+            return node.on_error or "fail"
+        return "fail" if node.of_query else self._part.on_error
 
     def _append(self, draft: _Draft, node: Node, step: Step) -> _Draft:
         draft.row = []

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from trident.batch.computed import DeferredUpdate
 from trident.kernels.task import Task
+from trident.operations.counters import CounterBook
 from trident.operations.emitted import Row
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -26,7 +27,7 @@ class ProgramInput(NamedTuple):
     Aggregators are told `id`: the txid, or the request's number. `record` is None for a query. From
     a state's name `queried` gives what queries of it read, `updated` the state, begun. Where there
     is a list `deferred`, updates are noted there in place of being made; no step may take their new
-    values.
+    values. Bad tuples are counted in `counters`.
     """
 
     id: object
@@ -35,7 +36,8 @@ class ProgramInput(NamedTuple):
     queried: Callable[[str], Any] = _no_state
     updated: Callable[[str], State] = _no_state
     deferred: list[DeferredUpdate] | None = None
+    counters: CounterBook | None = None
 
     def task(self, partition: int, partitions: int) -> Task:
         """What one partition of a step is told."""
-        return Task(self.id, self.record, partition, partitions)
+        return Task(self.id, self.record, partition, partitions, self.counters)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_BAD = "\0bad "
+_TRIED = "\0tried"
+
 
 def summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The counts of both together."""
@@ -32,8 +35,34 @@ class CounterBook:
         """The counter of that name; those of one name count together."""
         return Counter(name, self._counts)
 
+    def add(self, name: str, n: int) -> None:
+        """Count `n` more under a name."""
+        self._counts[name] = self._counts.get(name, 0) + n
+
     def take(self) -> dict[str, int]:
         """What was counted since this was asked last."""
         found = dict(self._counts)
         self._counts.clear()
         return found
+
+
+def count_bad(book: CounterBook, step: str, bad: int, tried: int) -> None:
+    """Count the tuples that a step with ``on_error=`` has left out, and those it was given."""
+    if bad:
+        book.add(_BAD + step, bad)
+    book.add(_TRIED, tried)
+
+
+def bad_tuples(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many tuples were left out, by step."""
+    return {name.removeprefix(_BAD): n for name, n in counts.items() if name.startswith(_BAD)}
+
+
+def tried_tuples(counts: Mapping[str, int]) -> int:
+    """How many tuples were given to steps that leave bad ones out."""
+    return counts.get(_TRIED, 0)
+
+
+def users_own(counts: Mapping[str, int]) -> dict[str, int]:
+    """What operations have counted themselves."""
+    return {name: n for name, n in counts.items() if name[:1] != "\0"}

@@ -51,7 +51,7 @@ _TABLES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         "What states and sources did since the start",
         (
             *("Group", "Engine", "#Batches", "#Keys read", "#Keys written", "#From caches"),
-            *("#Late tuples", "#Set aside"),
+            *("#Late tuples", "#Bad tuples", "#Set aside"),
         ),
     ),
 }

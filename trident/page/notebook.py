@@ -82,6 +82,7 @@ def progress_html(progress: Mapping[str, Any]) -> str:
         ("engine", progress["engine"] or NONE),
         ("took", duration(sum(steps_of(seconds).values()))),
         *((step_name(step), duration(took)) for step, took in seconds.items()),
+        *((f"bad in {step}", whole(count)) for step, count in progress["bad_tuples"].items()),
         *((f"counter {name}", whole(count)) for name, count in progress["counters"].items()),
     ]
     if progress["dead_letter"] is not None:

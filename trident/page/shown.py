@@ -167,8 +167,10 @@ def _group(told: Mapping[str, Any]) -> Row:
 
 
 def _more(told: Mapping[str, Any]) -> Row:
-    names = ("batches", "keys_read", "keys_written", "cache_hits", "late", "dead_letters")
-    return (told["group"], told["engine"] or NONE, *(whole(told[name]) for name in names))
+    names = ("batches", "keys_read", "keys_written", "cache_hits", "late")
+    counts = [*(told[name] for name in names), sum(told["bad_tuples"].values())]
+    shown = map(whole, [*counts, told["dead_letters"]])
+    return (told["group"], told["engine"] or NONE, *shown)
 
 
 def _steps(told: Mapping[str, Any]) -> Iterator[Row]:

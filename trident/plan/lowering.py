@@ -55,6 +55,7 @@ from trident.plan.nodes import (
     MapNode,
     NativeNode,
     Node,
+    OnError,
     OutputMode,
     PartitionAggregateNode,
     PartitionNode,
@@ -216,22 +217,37 @@ def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
         raise PlanError(what, declared, (), "" if weak else advice)
 
 
-def each(builder: Builder, parent: Node, given: Given) -> Node:
+def each(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
     inputs, operation, outputs = given
     if outputs is None:
-        return _filter("each", builder, parent, inputs, operation)
+        return _filter("each", builder, parent, inputs, operation, on_error)
     seen = _selected("each", parent, inputs)
     function = as_function("each", operation, seen)
     if isinstance(function, Native):
+        _check_native("each", function, on_error)
         return builder.add(
             NativeNode, parent=parent, expression=function, inputs=inputs, outputs=outputs
         )
-    return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
+    return builder.add(
+        EachNode, parent=parent, inputs=seen, function=function, outputs=outputs, on_error=on_error
+    )
+
+
+def _check_native(call: str, expression: Native, on_error: OnError | None) -> None:
+    if on_error is not None:
+        what = f"{call}: Spark fails with its expressions as a whole, so on_error= can't go with"
+        advice = "Leave it out, and use a function that gives null, such as try_cast."
+        raise PlanError(what, expression.label, (), advice)
 
 
 def with_column(
-    builder: Builder, parent: Node, name: Any, given: object, inputs: FieldsLike | None
+    builder: Builder,
+    parent: Node,
+    name: Any,
+    given: object,
+    inputs: FieldsLike | None,
+    on_error: OnError | None,
 ) -> Node:
     """``withColumn(name, function [, inputs])``; without inputs the function sees all fields."""
     call = "withColumn"
@@ -246,42 +262,59 @@ def with_column(
     seen = parent.fields if given_inputs is None else _selected(call, parent, given_inputs)
     function = as_column(call, given, seen)
     if isinstance(function, Native):
+        _check_native(call, function, on_error)
         return builder.add(
             NativeNode, parent=parent, expression=function, inputs=given_inputs, outputs=outputs
         )
-    return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
+    return builder.add(
+        EachNode, parent=parent, inputs=seen, function=function, outputs=outputs, on_error=on_error
+    )
 
 
-def keep(builder: Builder, parent: Node, given: Given) -> Node:
+def keep(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
     """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
     inputs, operation, _ = given
-    return _filter("filter", builder, parent, inputs, operation)
+    return _filter("filter", builder, parent, inputs, operation, on_error)
 
 
 def _filter(
-    call: str, builder: Builder, parent: Node, inputs: Fields | None, operation: object
+    call: str,
+    builder: Builder,
+    parent: Node,
+    inputs: Fields | None,
+    operation: object,
+    on_error: OnError | None,
 ) -> Node:
     seen = parent.fields if inputs is None else _selected(call, parent, inputs)
     filter = as_filter(call, operation, seen)
     if isinstance(filter, Native):
+        _check_native(call, filter, on_error)
         return builder.add(
             NativeNode, parent=parent, expression=filter, inputs=inputs, outputs=Fields()
         )
-    return builder.add(FilterNode, parent=parent, inputs=seen, filter=filter)
+    return builder.add(FilterNode, parent=parent, inputs=seen, filter=filter, on_error=on_error)
 
 
-def map_each(builder: Builder, parent: Node, given: object, outputs: Fields | None) -> Node:
+def map_each(
+    builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
+) -> Node:
     """``map(function [, outputs])``."""
     width = len(parent.fields if outputs is None else outputs)
     function = as_map("map", given, parent.fields, width)
-    return builder.add(MapNode, parent=parent, function=function, outputs=outputs)
+    return builder.add(
+        MapNode, parent=parent, function=function, outputs=outputs, on_error=on_error
+    )
 
 
-def flat_map(builder: Builder, parent: Node, given: object, outputs: Fields | None) -> Node:
+def flat_map(
+    builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
+) -> Node:
     """``flatMap(function [, outputs])``."""
     width = len(parent.fields if outputs is None else outputs)
     function = as_flat_map("flatMap", given, parent.fields, width)
-    return builder.add(FlatMapNode, parent=parent, function=function, outputs=outputs)
+    return builder.add(
+        FlatMapNode, parent=parent, function=function, outputs=outputs, on_error=on_error
+    )
 
 
 def aggregate(builder: Builder, parent: Node, group: Fields | None, given: Given) -> AggregateNode:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform, get_args
 
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import CallableColumn, Native
@@ -40,6 +40,7 @@ from trident.plan.step_checks import (
     check_keys,
     check_names,
     check_new_fields,
+    check_on_error,
     check_parallelism,
     check_selection,
     check_types_agree,
@@ -59,6 +60,8 @@ Clock = Literal["dataframe", "spout"]
 OutputMode = Literal["append", "update", "complete"]
 QueryEngine = Literal["local", "spark"]
 """What answers a query: the process that is asked, or Spark by a job for each request."""
+OnError = Literal["fail", "skip", "dead-letter"]
+"""What becomes of a tuple with which a step fails: the run stops, or goes on without it."""
 How = Literal[
     "partitionBy", "shuffle", "localOrShuffle", "global", "batchGlobal", "broadcast", "partition"
 ]
@@ -290,6 +293,23 @@ class StaticStreamNode(BeginningNode):
         return f"static stream of {self.fields}"
 
 
+class SparingNode(StepNode):
+    """A step that may go on without the tuples that its operation fails with.
+
+    `on_error` is None where the start says it.
+    """
+
+    on_error: OnError | None = None
+
+    def check(self) -> None:
+        super().check()
+        check_on_error(self.origin.call, self.on_error, get_args(OnError), self.of_query)
+
+    @property
+    def _on_error_text(self) -> str:
+        return f'on_error="{self.on_error}"' if self.on_error else ""
+
+
 class AppendingNode(StepNode):
     """Appends fields; `inputs` are those that it reads, None where that is unknown."""
 
@@ -301,7 +321,7 @@ class AppendingNode(StepNode):
         check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
 
-class EachNode(AppendingNode):
+class EachNode(SparingNode, AppendingNode):
     """Appends what a function makes of the input fields."""
 
     inputs: Fields
@@ -320,17 +340,18 @@ class EachNode(AppendingNode):
     def call_text(self) -> str:
         operation = operation_name(self.function)
         if isinstance(self.function, CallableColumn):
-            return _call("withColumn", self.outputs, operation, self.inputs)
-        return _call("each", self.inputs, operation, self.outputs)
+            return _call("withColumn", self.outputs, operation, self.inputs, self._on_error_text)
+        return _call("each", self.inputs, operation, self.outputs, self._on_error_text)
 
 
-class FilterNode(StepNode):
+class FilterNode(SparingNode):
     """Keeps some tuples."""
 
     inputs: Fields
     filter: Filter
 
     def check(self) -> None:
+        super().check()
         check_selection(self.origin.call, self.inputs, self.parent.fields)
 
     @cached_property
@@ -339,10 +360,11 @@ class FilterNode(StepNode):
 
     @property
     def call_text(self) -> str:
-        return _call(self.origin.call, self.inputs, operation_name(self.filter))
+        operation = operation_name(self.filter)
+        return _call(self.origin.call, self.inputs, operation, self._on_error_text)
 
 
-class ReplacingNode(StepNode):
+class ReplacingNode(SparingNode):
     """Replaces each tuple by others; without ``outputs`` the names, types and number of fields
     stay."""
 
@@ -374,7 +396,7 @@ class MapNode(ReplacingNode):
 
     @property
     def call_text(self) -> str:
-        return _call("map", operation_name(self.function), self.outputs)
+        return _call("map", operation_name(self.function), self.outputs, self._on_error_text)
 
 
 class FlatMapNode(ReplacingNode):
@@ -384,7 +406,7 @@ class FlatMapNode(ReplacingNode):
 
     @property
     def call_text(self) -> str:
-        return _call("flatMap", operation_name(self.function), self.outputs)
+        return _call("flatMap", operation_name(self.function), self.outputs, self._on_error_text)
 
 
 class PeekNode(StepNode):

@@ -13,6 +13,7 @@ from trident.plan.nodes import (
     Clock,
     DRPCNode,
     Node,
+    OnError,
     OutputMode,
     SourceNode,
     StateDeclaration,
@@ -29,12 +30,14 @@ class BatchGroup:
     """A connected part of the plan, whose streams share one txid.
 
     Its id is the smallest of its streams'; of the requests to a function, ``"drpc/"`` and its name.
-    `hosted` says which process updates its states, in place of what their factories say.
+    `hosted` says which process updates its states, in place of what their factories say. `on_error`
+    is for steps that say nothing of it.
     """
 
     id: str
     nodes: tuple[Node, ...]
     hosted: Literal["driver"] | None = None
+    on_error: OnError = "fail"
 
     def is_here(self, state: StateDeclaration) -> bool:
         """Whether the driver updates a state."""
@@ -149,10 +152,11 @@ Part = BatchGroup | DRPCQuery
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps of a topology, parents first; `hosted` is that of all groups."""
+    """All steps of a topology, parents first; `hosted` and `on_error` are those of all groups."""
 
     nodes: tuple[Node, ...]
     hosted: Literal["driver"] | None = None
+    on_error: OnError = "fail"
 
     @cached_property
     def _consumers(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -175,7 +179,7 @@ class Plan:
             if not ids and (function := _updating(nodes)) is not None:
                 ids = [f"drpc/{function}"]  # no stream's id has a slash
             if ids:
-                groups.append(BatchGroup(min(ids), nodes, self.hosted))
+                groups.append(BatchGroup(min(ids), nodes, self.hosted, self.on_error))
         return tuple(sorted(groups, key=lambda group: group.id))
 
     @cached_property

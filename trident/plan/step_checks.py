@@ -92,6 +92,16 @@ def check_parallelism(call: str, parallelism: object) -> None:
         raise PlanError(f"{call}: a number of partitions is 1 or more, found", repr(parallelism))
 
 
+def check_on_error(call: str, on_error: str | None, allowed: Sequence[str], of_query: bool) -> None:
+    """What becomes of bad tuples is known, and nobody waits for an answer made of them."""
+    if on_error is not None and on_error not in allowed:
+        raise PlanError(f"{call}: unknown on_error", str(on_error), allowed)
+    if of_query and on_error not in (None, "fail"):
+        what = f"{call}: a request has no on_error, found"
+        advice = "Leave it out: a request that fails is answered by its error."
+        raise PlanError(what, str(on_error), (), advice)
+
+
 def check_aggregate_shape(
     call: str, aggregator: Operation, inputs: Fields, outputs: Fields
 ) -> None:

@@ -182,6 +182,12 @@ class Block:
         lists = {name: values[start::step] for name, values in self._lists.items()}
         return Block(lists, len(places))
 
+    def between(self, start: int, stop: int) -> Block:
+        """The tuples from one position up to another, or to the end."""
+        lists = {name: values[start:stop] for name, values in self._lists.items()}
+        arrays = {name: column[start:stop] for name, column in self._arrays.items()}
+        return Block(lists, min(stop, self.length) - start, arrays)
+
     @property
     def nbytes(self) -> int:
         """Roughly how many bytes the values take."""

@@ -1,0 +1,159 @@
+"""A bad tuple doesn't stop a stream, on both engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.topologies.conftest import Engine, feed
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
+from trident.batch.errors import TooManyBadTuplesError
+from trident.errors import BadRowsError, OperationError, PlanError
+from trident.operations.builtin import SnapshotGet, Sum
+from trident.operations.callables import native
+from trident.operations.vectorised import vectorised
+from trident.spouts.feeder import FeederBatchSpout
+from trident.spouts.fixed import FixedBatchSpout
+from trident.states.errors import FailedException
+
+DIVIDE = 'each(n, inverse, part, on_error="skip")'
+
+
+def inverse(n: int) -> list[float]:
+    return [1 / n]
+
+
+def is_small(n: int) -> bool:
+    if n == 5:
+        raise ValueError("five")
+    return n < 100
+
+
+def digits(n: int) -> Iterator[int]:
+    yield n
+    if n == 7:
+        raise ValueError("seven")
+
+
+def even(batch):  # type: ignore[no-untyped-def]
+    import pyarrow as pa
+
+    odd = {row: "odd" for row, n in enumerate(batch.column(0).to_pylist()) if n % 2}
+    if odd:
+        raise BadRowsError(odd)
+    return pa.record_batch([batch.column(0)], ["n"])
+
+
+def test_bad_tuples_are_left_out_and_counted_by_step(engine: Engine) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("text string")
+    numbers = (
+        topology.newStream("numbers", spout)
+        .withColumn("n long", int, "text", on_error="skip")
+        .project("n")
+        .each("n", inverse, "part", on_error="skip")
+        .filter("n", is_small)
+        .project("n")
+        .flatMap(digits, "n")
+        .map(lambda n: "eight" if n == 8 else n)
+        .flatMap(vectorised(even), "n long")
+    )
+    captured = engine.capture(numbers)
+    with engine.start(topology, on_error="skip") as run:
+        feed(run, spout, [("2",), ("x",), ("4",), ("0",), ("500",)], [(str(n),) for n in range(9)])
+        bad = [dict(each.bad_tuples) for each in run.groups["numbers"].recentProgress]
+        figures = run.figures()["groups"][0]["bad_tuples"]
+    assert captured.batches == [[(2,), (4,)], [(2,), (4,), (6,)]]
+    steps = [
+        'withColumn(n, int, text, on_error="skip")',
+        DIVIDE,
+        "filter(n, is_small)",
+        "flatMap(digits, n)",
+        "map(<lambda>)",
+        "flatMap(vectorised(even), n)",
+    ]
+    assert bad == [{steps[0]: 1, steps[1]: 1}, dict(zip(steps[1:], [1, 1, 1, 1, 2], strict=True))]
+    assert figures == Counter(bad[0]) + Counter(bad[1])
+
+
+def test_too_many_bad_tuples_stop_the_run_before_their_batch_counts(engine: Engine) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("n long")
+    stream = topology.newStream("numbers", spout).each("n", inverse, "part", on_error="skip")
+    captured = engine.capture(stream.project("n"))
+    run = engine.start(topology, max_errors=0.002)
+    feed(run, spout, [(0,), (1,), (0,)])  # 2 of the last 1,000
+    with pytest.raises(TooManyBadTuplesError, match=r"3 of the last 5 tuples.* Batch 2 is kept"):
+        feed(run, spout, [(0,), (2,)])
+    run.stop()
+    assert run.groups["numbers"].recentProgress[-1].txid == 1
+    assert captured.tuples[0] == (1,)
+
+
+def started(stream: Stream, topology: TridentTopology, **options: object) -> None:
+    stream.aggregate("n", Sum(), "sum").persistentAggregate(
+        MemoryMapState.Factory(), "sum", Sum(), "total"
+    )
+    with topology.start(trigger="available", **options) as run:  # type: ignore[arg-type]
+        run.awaitTermination(60)
+
+
+def test_a_bad_tuple_is_handed_to_the_function_three_times_at_most() -> None:
+    calls: Counter[int] = Counter()
+
+    def called(n: int) -> int:
+        calls[n] += 1
+        return 1 // (n % 50)
+
+    topology = TridentTopology()
+    numbers = topology.newStream("s", FixedBatchSpout("n long", 500, *((n,) for n in range(500))))
+    started(numbers.map(called, on_error="skip"), topology)
+    assert set(calls) == set(range(500))
+    assert max(calls.values()) == 3
+
+
+def test_what_fails_the_attempt_is_retried_and_not_left_out() -> None:
+    away = [True]
+
+    def ask(n: int) -> int:
+        if n == 2 and away:
+            away.clear()
+            raise FailedException("the service is away")
+        return n
+
+    topology = TridentTopology()
+    numbers = topology.newStream("s", FixedBatchSpout("n long", 3, (1,), (2,), (3,)))
+    state = numbers.map(ask, on_error="skip").persistentAggregate(
+        MemoryMapState.Factory(), "n", Sum(), "total"
+    )
+    topology.newDRPCStream("total").stateQuery(state, SnapshotGet(), "t")
+    with topology.start(trigger="available", on_error="skip") as run:
+        run.awaitTermination(60)
+        [progress] = run.groups["s"].recentProgress
+        assert (progress.attempts, progress.bad_tuples) == (2, {})
+        assert run.drpc.execute("total", "") == '[["",6]]'
+
+
+def test_a_record_batch_whose_bad_rows_are_not_told_stops_the_run() -> None:
+    def refuse(batch):  # type: ignore[no-untyped-def]
+        raise BadRowsError({7: "not there"})
+
+    topology = TridentTopology()
+    numbers = topology.newStream("s", FixedBatchSpout("n long", 3, (1,), (2,)))
+    with pytest.raises(OperationError, match="bad rows of a record batch"):
+        started(numbers.flatMap(vectorised(refuse), "n long", on_error="skip"), topology)
+
+
+def test_on_error_is_refused_where_it_can_have_no_effect() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", FeederBatchSpout("n long"))
+    with pytest.raises(PlanError, match="each: unknown on_error 'skipp'.*Did you mean 'skip'"):
+        stream.each("n", inverse, "part", on_error="skipp")  # type: ignore[call-overload]
+    with pytest.raises(PlanError, match="filter: Spark fails with its expressions as a whole"):
+        stream.filter(native("n > 1"), on_error="skip")
+    with pytest.raises(PlanError, match="each: a request has no on_error, found 'skip'"):
+        topology.newDRPCStream("f").each("args", str.split, "word", on_error="skip")
+    with pytest.raises(PlanError, match="max_errors is a share from 0 to 1, found '2'"):
+        topology.start(max_errors=2)

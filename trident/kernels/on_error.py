@@ -1,0 +1,96 @@
+"""A step goes on without the tuples that its operation fails with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from trident.errors import BadRowsError, EmittedValueError
+from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.task import Task
+from trident.kernels.type_check import TypeCheckKernel
+from trident.operation_error import OperationError
+from trident.operations.counters import count_bad
+from trident.operations.vectorised import Vectorised
+from trident.tuples.block import NOTHING, Block, joined
+
+_logger = logging.getLogger("trident")
+_FEW = 16
+"""So many tuples run together once their block has failed: then each is handed to the operation
+three times at most, and one bad tuple of thousands doesn't make each of them a block."""
+_SILENCE = 10.0
+"""Seconds between two warnings of one step in one process."""
+_silent_until: dict[str, float] = {}
+
+
+@dataclass(frozen=True)
+class SparingKernel(BlockKernel):
+    """A kernel with the check of what it makes, which leaves out the tuples that these fail with.
+
+    A whole block runs at first, as it would without; only where that fails its tuples are tried
+    apart.
+    """
+
+    kernel: Kernel
+    check: TypeCheckKernel | None
+
+    def __post_init__(self) -> None:
+        if self.kernel.operation is not self.operation:  # each partition has a copy of its own
+            kernel = replace(self.kernel, operation=self.operation)
+            object.__setattr__(self, "kernel", kernel)
+
+    def apply(self, block: Block, task: Task) -> Block:
+        bad: list[str] = []
+        made = self._spared(block, task, bad)
+        if task.counters is not None:
+            count_bad(task.counters, self.step.text, len(bad), block.length)
+        if bad:
+            self._warn(bad, block, task)
+        return made
+
+    def _spared(self, block: Block, task: Task, bad: list[str]) -> Block:
+        """What becomes of the tuples that are not bad; the errors of the others go into `bad`."""
+        try:
+            made = self.kernel.whole(block, task)
+            return self.check.apply(made, task) if self.check else made
+        except (OperationError, EmittedValueError) as error:
+            cause = error.cause if isinstance(error, OperationError) else error
+            if isinstance(cause, MemoryError):
+                raise
+            if isinstance(self.operation, Vectorised):
+                rows = _told_rows(cause, block.length)
+                if not rows:
+                    raise
+                for row, reason in rows.items():
+                    self._leave_out(block.between(row, row + 1), reason, task, bad)
+                rest = block.kept([row not in rows for row in range(block.length)], block.names)
+                return self._spared(rest, task, bad) if rest.length else NOTHING
+            if block.length == 1:
+                shown = error.error if isinstance(error, OperationError) else str(error)
+                self._leave_out(block, shown, task, bad)
+                return NOTHING
+        size = 1 if block.length <= _FEW else _FEW
+        parts = [block.between(start, start + size) for start in range(0, block.length, size)]
+        return joined([self._spared(part, task, bad) for part in parts])
+
+    def _leave_out(self, one: Block, error: str, task: Task, bad: list[str]) -> None:
+        bad.append(error)
+
+    def _warn(self, bad: list[str], block: Block, task: Task) -> None:
+        now = monotonic()
+        if now >= _silent_until.get(self.step.text, 0.0):
+            _silent_until[self.step.text] = now + _SILENCE
+            _logger.warning(
+                "%s, declared at %s, has left out %d of %d tuples of batch %s, the first for: %s",
+                *(self.step.text, self.step.declared, len(bad), block.length, task.batch, bad[0]),
+            )
+
+
+def _told_rows(cause: Any, length: int) -> Mapping[int, str]:
+    """The rows of a record batch that its function has said to be bad; none for another error, or
+    one that names a row that is not there."""
+    rows = cause.rows if isinstance(cause, BadRowsError) else {}
+    return rows if all(type(row) is int and 0 <= row < length for row in rows) else {}
