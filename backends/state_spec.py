@@ -10,7 +10,7 @@ from trident.states.state import StateFactory
 
 @dataclass(frozen=True)
 class StateSpec:
-    """A factory, and the number of partitions its state must have.
+    """A factory, and what else is known of its state.
 
     Parameters
     ----------
@@ -20,11 +20,20 @@ class StateSpec:
         None leaves the number to the topology.
     name : str or None
         The state's name; None leaves it to the topology.
+    renamed_from : str or None
+        The first name of a state that is called otherwise by now: its checkpoint and its store go
+        on to call it so.
+
+    Examples
+    --------
+    >>> StateSpec("sqlite:shop.db", name="turnover", renamed_from="sales").renamed_from
+    'sales'
     """
 
     stateFactory: StateFactory | StateURL | str
     requiredNumPartitions: int | None = None
     name: str | None = None
+    renamed_from: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.stateFactory, str):  # which would show its password

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.spouts.decades import OpaqueShelf, Shelf
 from tests.transactional.test_bolts import Committer
 from trident import (
     Count,
@@ -23,6 +24,7 @@ from trident import (
     TumblingCountWindow,
     TumblingDurationWindow,
 )
+from trident.backends import StateSpec
 from trident.transactional import MemoryTransactionalSpout, TransactionalTopologyBuilder
 
 Declare = Callable[[Any, Path], TridentTopology]
@@ -80,12 +82,18 @@ def _elsewhere(kind: type[Any]) -> Any:
     return type(kind.__name__, (kind,), {"__module__": "elsewhere"})
 
 
+def _giving(kind: str) -> Any:
+    """A reducer that says of which type its values are."""
+    return type("Total", (Total,), {"output_types": [kind]})()
+
+
 def words(
     aggregator: Any = None,
     *,
     by: str | None = "word",
     inputs: str | None = None,
     name: str = "count",
+    renamed_from: str | None = None,
     value: str = "value",
     store: str = "sqlite:{folder}/{name}.db",
     spout: Any = None,
@@ -103,7 +111,7 @@ def words(
         source = spout or FixedBatchSpout(FIELDS, 3, *ROWS)
         tuples = step(topology.newStream(stream, source)).parallelismHint(partitions)
         grouped = tuples.groupBy(by) if by else tuples
-        place = store.format(folder=folder, name=name)
+        place = StateSpec(store.format(folder=folder, name=name), renamed_from=renamed_from)
         if window is not None:
             grouped.window(window, place, *seen, aggregator, value, name=name)
         else:
@@ -141,12 +149,28 @@ def tabled(database: str = "shop", **options: Any) -> Declare:
     return declare
 
 
-def merged(*streams: str) -> Declare:
+def merged(*streams: str, kind: str = "opaque") -> Declare:
+    """Several streams that share batches."""
+
     def declare(session: Any, folder: Path) -> TridentTopology:
         topology = TridentTopology()
-        made = [topology.newStream(each, FixedBatchSpout(FIELDS, 3, *ROWS)) for each in streams]
+        made = [topology.newStream(each, FixedBatchSpout(FIELDS, 1, *ROWS)) for each in streams]
         stream = made[0] if len(made) == 1 else topology.merge(*made)
-        stream.groupBy("word").persistentAggregate(f"sqlite:{folder}/c.db", Count(), "count")
+        url = f"sqlite:{folder}/c.db?kind={kind}"
+        stream.groupBy("word").persistentAggregate(url, Count(), "count")
+        return topology
+
+    return declare
+
+
+def shelved(*parts: str) -> Declare:
+    """Numbers of a source in partitions."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        spout = OpaqueShelf(Shelf({part: [1, 2, 3] for part in parts}))
+        grouped = topology.newStream("numbers", spout).groupBy("part")
+        grouped.persistentAggregate(f"sqlite:{folder}/c.db", "number", Sum(), "count")
         return topology
 
     return declare
@@ -255,8 +279,10 @@ class Change:
         Whether the first start needs a session; all that follow get the same.
     older : bool
         Whether the log of the first start says no more than one of an older version.
-    commits : bool
-        Whether the first start commits a batch.
+    fails : str
+        Where the first batch of the first start fails; nowhere by default.
+    says : str
+        What the error of a change says that is refused whatever is accepted: the remedy.
     """
 
     before: Declare
@@ -265,10 +291,16 @@ class Change:
     between: Declare | None = None
     spark: bool = False
     older: bool = False
-    commits: bool = True
+    fails: str = ""
+    says: str = ""
 
 
 EVEN = TumblingCountWindow.of(2)
+ANOTHER_NAME = r"give the state another name \(name=…\), under which it begins anew"
+OLD_PLACE = "was changed, give the old one"
+OLD_SOURCE = "Bring back what was; or start the other source with"
+OLD_IDS = "Give the streams their old ids, or start with a new checkpoint"
+ADOPT = r"start with a new checkpoint and adopt=Adopt.from_checkpoint\(<this one>\)"
 KINDS = "sqlite:{folder}/{name}.db?kind=%s"
 UNKNOWN = FixedBatchSpout("word, n long, at long", 3, *ROWS)
 
@@ -292,10 +324,14 @@ CHANGES = {
     ),
     "a group where there was none": Change(words(by=None), words()),
     "another length, slide or gap of a window": Change(
-        words(window=TumblingCountWindow.of(5)), words(window=TumblingCountWindow.of(7))
+        words(window=TumblingCountWindow.of(5)),
+        words(window=TumblingCountWindow.of(7)),
+        says=ANOTHER_NAME,
     ),
     "another field with a window's time": Change(
-        words(window=tumbling(50)), words(window=tumbling(50).withTimestampField("n"))
+        words(window=tumbling(50)),
+        words(window=tumbling(50).withTimestampField("n")),
+        says=ANOTHER_NAME,
     ),
     "another lag or lateness of a window": Change(
         words(window=tumbling(50)), words(window=tumbling(50).withLag(Duration.of(5)))
@@ -306,30 +342,50 @@ CHANGES = {
     "a reducer or aggregator where a window had a combiner": Change(
         words(Sum(), window=SlidingCountWindow.of(4, 2)),
         words(Total(), window=SlidingCountWindow.of(4, 2)),
+        says=ANOTHER_NAME,
     ),
     "opaque, transactional or plain values where they were others": Change(
-        words(store=KINDS % "opaque"), words(store=KINDS % "transactional")
+        words(store=KINDS % "opaque"), words(store=KINDS % "transactional"), says=ANOTHER_NAME
     ),
     "a state is renamed": Change(words(name="count"), words(name="counts")),
+    "a state is renamed, with `renamed_from=`": Change(
+        words(name="count", store="sqlite:{folder}/c.db"),
+        words(name="counts", store="sqlite:{folder}/c.db", renamed_from="count"),
+    ),
+    "a state is renamed, and has its old prefix": Change(
+        words(name="count", store="sqlite:{folder}/c.db?prefix=c"),
+        words(name="counts", store="sqlite:{folder}/c.db?prefix=c"),
+        says=r"say so: StateSpec\(…, renamed_from='count'\)",
+    ),
     "a state is left out": Change(both("one", "two"), both("one")),
     "a state is back after batches without it": Change(
         both("one", "two"), both("one", "two", rows=4), between=both("one", rows=4)
     ),
     "a state is added": Change(both("one"), both("one", "two")),
     "anything of an opaque map of which no batch is committed": Change(
-        words(step=lambda s: s.each("n", lambda n: 1 // (n - n), "m")),
-        words(Sum(), by="n"),
-        commits=False,
+        words(), words(Sum(), by="n"), fails="before commit"
     ),
     "the name of the value field, with `name=`": Change(words(), words(value="other")),
-    "which fields an aggregator reads": Change(words(Sum()), words(Sum(), inputs="at")),
+    "another field that an aggregator or updater sees": Change(
+        words(Sum()), words(Sum(), inputs="at")
+    ),
+    "another type of such a field": Change(
+        words(Max(), inputs="m", step=lambda s: s.each("n", lambda n: [n], "m long")),
+        words(Max(), inputs="m", step=lambda s: s.each("n", lambda n: [n / 2], "m double")),
+    ),
+    "another type of an aggregate": Change(words(_giving("int")), words(_giving("long"))),
+    "another serializer, or `key_factory=`": Change(
+        words(store="sqlite:{folder}/{name}.db?serializer=pickle"), words()
+    ),
     "the cache of a store": Change(words(), words(store="sqlite:{folder}/{name}.db?cache_size=7")),
-    "another store, which is empty": Change(words(), words(store="sqlite:{folder}/new.db")),
+    "another store, which is empty": Change(
+        words(), words(store="sqlite:{folder}/new.db"), says=OLD_PLACE
+    ),
     "another table, `key=` or `mode=` of [`Rows`](rows.md)": Change(tabled(), tabled(mode="add")),
     "`columns=`, `order_by=`, `delete_where=` or `on_bad_row=` of `Rows`": Change(
         tabled(), tabled(order_by="at", columns={"at": None})
     ),
-    "another database of `Rows`": Change(tabled(), tabled("new")),
+    "another database of `Rows`": Change(tabled(), tabled("new"), says=OLD_PLACE),
     "another class of spout under a stream's id": Change(
         words(), words(spout=Renamed(FIELDS, 3, *ROWS))
     ),
@@ -339,21 +395,45 @@ CHANGES = {
     "a field more, less, renamed, or of another type in a stream's schema": Change(
         words(), words(spout=FixedBatchSpout(f"{FIELDS}, m long", 3))
     ),
-    "another id of a stream": Change(words(), words(stream="others")),
-    "a stream more, or less, that shares batches with others": Change(
-        merged("one"), merged("one", "two")
+    "another id of a stream": Change(
+        words(),
+        words(stream="others"),
+        says=OLD_IDS,
+    ),
+    "a stream more that shares batches with others": Change(merged("one"), merged("one", "two")),
+    "the same while a batch of a transactional state is under way": Change(
+        merged("one", kind="transactional"),
+        merged("one", "two", kind="transactional"),
+        fails="before commit",
+        says="start once without it and stop that run",
+    ),
+    "the same, and its id comes before theirs": Change(
+        merged("two"), merged("one", "two"), says=OLD_IDS
+    ),
+    "a stream less that shares batches with others": Change(
+        merged("one", "two"), merged("one"), says=OLD_IDS
+    ),
+    "more partitions of a source, or fewer": Change(
+        shelved("a", "b"), shelved("a", "c", "d"), between=shelved("a", "b", "c")
     ),
     "a stream more with batches of its own": Change(both("n"), both("n", more=("two",))),
-    "a stream with batches of its own is left out": Change(both("n", more=("two",)), both("n")),
-    "another source of a streaming DataFrame": Change(framed(), framed("rate"), spark=True),
+    "a stream with batches of its own is left out": Change(
+        both("n", more=("two",)), both("n"), says=OLD_IDS
+    ),
+    "another source of a streaming DataFrame": Change(
+        framed(),
+        framed("rate"),
+        spark=True,
+        says=OLD_SOURCE,
+    ),
     "another path of a streaming DataFrame of files": Change(
-        framed(), framed("others"), spark=True
+        framed(), framed("others"), spark=True, says="Give the stream its old path"
     ),
     "another output mode of a streaming DataFrame": Change(
         framed(mode="update"), framed(mode="complete"), spark=True
     ),
     "a spout where there was a streaming DataFrame": Change(
-        framed(name="words"), words(), spark=True
+        framed(name="words"), words(), spark=True, says=ADOPT
     ),
     "steps between a stream and a state": Change(words(), words(step=_upper)),
     "parallelism": Change(words(), words(partitions=3)),

@@ -59,7 +59,7 @@ def check_requests(plan: Plan, options: StartOptions) -> None:
 
 def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
     """Every state in ``accept_loss`` is one that this plan updates."""
-    known = [node.state.name for node in plan.updates]
+    known = [node.state.kept_name for node in plan.updates]
     for name in losses:
         if name not in known:
             raise PlanError("start: accept_loss names no state", str(name), known)
@@ -68,7 +68,7 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
 def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
     """Every name in ``accept_change`` is that of a state that this plan updates, or of a stream."""
     streams = [each.stream_id for group in plan.groups for each in group.sources]
-    known = [*(node.state.name for node in plan.updates), *streams]
+    known = [*(node.state.kept_name for node in plan.updates), *streams]
     for name in changes:
         if name not in known:
             raise PlanError("start: accept_change names no state or stream", str(name), known)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, Protocol, TypeVar, overload
 
 from trident.backends.rows import Rows
-from trident.backends.state_spec import StateLike
+from trident.backends.state_spec import StateLike, StateSpec
 from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import state_line
 from trident.job.plan_dict import state_dict
@@ -402,7 +402,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
 
     @overload
     def partitionPersist(
-        self, state: Rows, inputs: FieldsLike = ..., *, name: str | None = None
+        self, state: Rows | StateSpec, inputs: FieldsLike = ..., *, name: str | None = None
     ) -> TridentState: ...
     @overload
     def partitionPersist(
@@ -450,9 +450,10 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
         with Briefly(), self._builder.together():
-            if isinstance(state, Rows):
+            spec = StateSpec(state) if isinstance(state, Rows) else state
+            if isinstance(spec, StateSpec) and isinstance(spec.stateFactory, Rows):
                 inputs = read_inputs(call, arguments, named)
-                node = lowering.persist_rows(self._builder, self._moved(), state, inputs, name)
+                node = lowering.persist_rows(self._builder, self._moved(), spec, inputs, name)
                 return TridentState(self._builder, node)
             given = read_arguments(call, arguments, named, "updater")
             node = lowering.partition_persist(self._builder, self._moved(), state, given, name)

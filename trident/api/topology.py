@@ -577,9 +577,9 @@ class TridentTopology(Published):
             were committed, as the error that stopped the run said. It is kept in the log, and has
             no effect on any other batch.
         accept_change : mapping of str to str, optional
-            ``{"count": "Sum by word string"}`` goes on although the state, or the stream, of that
-            name was something else, as the error that refused the start said. What it has become
-            is kept in the log, and has to stay so.
+            ``{"count": "Sum of n long by word string as long"}`` goes on although the state, or
+            the stream, of that name was something else, as the error that refused the start said.
+            What it has become is kept in the log, and has to stay so.
         engine : str
             With a session, ``"auto"`` runs each batch of spouts where batches of its size took
             less so far: in this process or on Spark. Of the first ten some try both; later tries

@@ -13,8 +13,10 @@ from trident.states.values import StateType
 _logger = logging.getLogger("trident")
 
 Topology = Mapping[str, Mapping[str, Any]]
-"""What the log keeps: under ``states`` what `described_states` says of each, under ``sources`` the
-class of each stream's source, by its id. Empty where nothing is known."""
+"""What the log keeps: under ``sources`` the class of each stream's source, by its id; under
+``states`` of each its class (``by``), what it sees (``of``), its ``key``, the type of an aggregate
+(``value``), its ``window``, and how it is ``kept`` otherwise than most. Empty where nothing is
+known. Of types one may be None: not known."""
 
 
 class _Change(NamedTuple):
@@ -49,12 +51,16 @@ def check_unchanged(
         *_changed_streams(entry, topology.get("sources", {}), streams),
         *_changed_states(entry, topology.get("states", {}), kinds),
     ]
-    due = [each for each in changes if not each.acceptable or accept.get(each.name) != each.found]
+    found: dict[str, str] = {}  # of a state and a stream with one name both, accepted together
+    for each in changes:
+        found[each.name] = "; ".join(filter(None, (found.get(each.name), each.found)))
+    due = [
+        each for each in changes if not each.acceptable or accept.get(each.name) != found[each.name]
+    ]
     if due:
         advice = " ".join(dict.fromkeys(each.advice for each in due))
         if all(each.acceptable for each in due):
-            accept = {each.name: each.found for each in changes}
-            advice += f" To go on from what is there all the same: start(accept_change={accept})."
+            advice += f" To go on from what is there all the same: start(accept_change={found})."
         raise ChangedTopologyError(
             place,
             "topology",
@@ -96,7 +102,7 @@ def _changed_states(
             continue
         if was.get("window") != found.get("window"):
             yield _Change("state", name, _shown(was), _shown(found), _OF_WINDOW, acceptable=False)
-        elif was["by"] != found["by"] or not _same_key(was.get("key", {}), found.get("key", {})):
+        elif not _same_entries(was, found):
             yield _Change("state", name, _shown(was), _shown(found), _OF_STATE)
 
 
@@ -108,15 +114,34 @@ def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bo
     return opaque and name not in entry.states and name not in entry.accepted
 
 
-def _same_key(was: Mapping[str, str | None], found: Mapping[str, str | None]) -> bool:
+def _same_entries(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether entries are what they were; an older log doesn't say all of it."""
+    if was["by"] != found["by"] or not _same_types(was.get("key", {}), found.get("key", {})):
+        return False
+    if "of" not in was or "of" not in found:
+        return True
+    values = {"": was.get("value")}, {"": found.get("value")}
+    same = _same_types(was["of"], found["of"]) and _same_types(*values)
+    return same and was.get("kept") == found.get("kept")
+
+
+def _same_types(was: Mapping[str, str | None], found: Mapping[str, str | None]) -> bool:
     pairs = zip(was.values(), found.values(), strict=False)
     return [*was] == [*found] and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _shown(state: Mapping[str, Any]) -> str:
-    fields = state.get("key", {}).items()
-    key = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
-    text = f"{state['by']} by {key}" if key else str(state["by"])
+    parts = [str(state["by"])]
+    for name, word in {"of": "of", "key": "by"}.items():
+        fields = state.get(name, {}).items()
+        if fields:
+            told = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+            parts.append(f"{word} {told}")
+    if value := state.get("value"):
+        parts.append(f"as {value}")
+    if kept := state.get("kept"):
+        parts.append(f"kept {kept}")
+    text = " ".join(parts)
     return f"{text}, {state['window']}" if "window" in state else text
 
 
@@ -148,4 +173,5 @@ def described_anew(entry: LogEntry, topology: Topology) -> Topology:
 def _perhaps_renamed(name: str, new: list[str]) -> str:
     if not new:
         return ""
-    return f". New is {', '.join(map(repr, new))}: if that is it, give it back its name={name!r}"
+    there = ", ".join(map(repr, new))
+    return f". New is {there}: if that is it, declare it by StateSpec(…, renamed_from={name!r})"

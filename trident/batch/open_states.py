@@ -33,9 +33,9 @@ def close_states(states: Iterable[State]) -> None:
 
 
 def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
-    """The states that a group updates, by name, as the batch runner sees them."""
+    """The states that a group updates, as the batch runner sees them, by their names in the log."""
     return {
-        node.state.name: BatchState(
+        node.state.kept_name: BatchState(
             state.control,
             state.kind,
             state if node.keeps_one_value else None,

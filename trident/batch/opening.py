@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,11 +12,13 @@ from trident.batch.adoption import adopt_state, adopted_already
 from trident.batch.changes import Topology, check_unchanged, described_anew
 from trident.batch.states import GroupStates
 from trident.log.checkpoint import FolderAt
-from trident.log.entry import LogEntry
+from trident.log.entry import LogEntry, plans_of_streams
 from trident.log.errors import AdoptionError, LogMismatchError
 from trident.log.log import Log
 from trident.plan.nodes import Clock
 from trident.states.values import Token
+
+_logger = logging.getLogger("trident")
 
 
 def opening_entry(
@@ -43,8 +46,10 @@ def opening_entry(
     """
     newest = log.newest()
     if newest is not None:
-        _check_same(log, newest, streams, clock, adopt)
+        _check_same(log, newest, clock, adopt)
+        _check_streams(log, newest, streams, states)
         check_unchanged(log.place, newest, topology, states.kinds, streams, accept_change)
+        _check_names(log, newest, states)
         _check_reads(log, newest, reads)
         kinds = _same_kinds(log, newest, states)
         # The reserved attempt belongs to the run that wrote the entry; this one takes the next.
@@ -66,6 +71,7 @@ def opening_entry(
 
         def check(last: LogEntry) -> None:
             check_unchanged(log.place, last, topology, states.kinds, None, accept_change)
+            _check_names(log, last, states)
 
         first = adopt_state(log, group, states, adopt, check, folder_at)
     else:
@@ -82,6 +88,21 @@ def opening_entry(
         kinds=kinds,
         topology=described_anew(first, topology),
     )
+
+
+def _check_names(log: Log, entry: LogEntry, states: GroupStates) -> None:
+    """Refuse a state that the log knows by another name: it was compared with nothing."""
+    known = sorted(entry.topology.get("states", ()))
+    if known and (names := sorted(states.unknown(known, entry.log_id))):
+        raise LogMismatchError(
+            log.place,
+            "set of states",
+            known,
+            names,
+            f"What is kept in the place of {names[0]!r} is one of those. If that was renamed, say "
+            f"so: StateSpec(…, renamed_from={known[0]!r}). Otherwise give {names[0]!r} a prefix "
+            "of its own, and it begins anew.",
+        )
 
 
 def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, str]:
@@ -105,9 +126,7 @@ def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, 
     return {**entry.kinds, **states.kinds}
 
 
-def _check_same(
-    log: Log, newest: LogEntry, streams: Mapping[str, str], clock: Clock, adopt: Adopt | None
-) -> None:
+def _check_same(log: Log, newest: LogEntry, clock: Clock, adopt: Adopt | None) -> None:
     if newest.successor is not None:
         raise adopted_already(log, newest.successor[1])
     if adopt is not None and not newest.adopted and not newest.base:
@@ -125,15 +144,27 @@ def _check_same(
             "A group of spouts and one with a streaming DataFrame can't share a log: start with a "
             "new checkpoint and adopt=Adopt.from_checkpoint(<this one>).",
         )
-    if newest.streams.keys() != streams.keys():
-        raise LogMismatchError(
-            log.place,
-            "set of streams",
-            newest.streams,
-            streams,
-            "Give the streams their old ids, or start with a new checkpoint and "
-            "adopt=Adopt.from_checkpoint(<this one>).",
-        )
+
+
+def _check_streams(
+    log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
+) -> None:
+    """Refuse a set of streams that the log can't go on with: what is new begins with a batch of
+    which nothing was written, and what is gone may come back, and would be read again."""
+    gone, new = newest.streams.keys() - streams.keys(), streams.keys() - newest.streams.keys()
+    due = newest.committed + 1
+    if not gone and not new:
+        return
+    advice = "Give the streams their old ids, or start with a new checkpoint and "
+    advice += "adopt=Adopt.from_checkpoint(<this one>)."
+    if not gone and newest.clock == "spout":
+        if not plans_of_streams(newest.planned or {}) and not states.may_hold(due):
+            for stream in sorted(new):
+                _logger.info("the stream %r is new: it begins with batch %d", stream, due)
+            return
+        advice = f"Batch {due} has begun without the new stream, and may be in the states: start "
+        advice += "once without it and stop that run, which commits the batch; then add it."
+    raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
 
 
 def _check_reads(log: Log, newest: LogEntry, reads: Mapping[str, str]) -> None:

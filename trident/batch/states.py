@@ -100,6 +100,21 @@ class GroupStates:
     def _is_abandoned(self, name: str, found: ControlRecord) -> bool:
         return found.never_ready and self._kinds[name] is StateType.OPAQUE
 
+    def unknown(self, known: Iterable[str], log_id: str) -> list[str]:
+        """Return the states that are not `known`, though their records are of the log."""
+        return [
+            name
+            for name in self.controls.keys() - {*known}
+            if (found := self.controls[name].read()) is not None
+            and found.log_id == log_id
+            and not found.is_unused
+        ]
+
+    def may_hold(self, txid: int) -> bool:
+        """Whether a state may hold a part of the batch `txid`, and none can undo it."""
+        found = [self.controls[name].read() for name in self.inexact if name in self.controls]
+        return any(record is not None and record.token.txid == txid for record in found)
+
     def look(self) -> None:
         """Raise StateUnavailableError where a store is away."""
         for control in self.controls.values():

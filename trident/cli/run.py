@@ -213,7 +213,7 @@ def _loss(word: str) -> tuple[str, int]:
 def _change(word: str) -> tuple[str, str]:
     name, _, found = word.partition("=")
     if not (name and found):
-        advice = "As in --accept-change 'count=Sum by word string', which the error says."
+        advice = "As in --accept-change 'count=Count by word string as long', as the error says."
         raise UsageError("--accept-change is not name=what it is now:", word, (), advice)
     return name, found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from trident.backends.state_spec import StateSpec
@@ -80,7 +80,7 @@ class Builder:
             case DRPCNode():
                 self._functions[node.function] = node
             case StateUpdateNode() | StaticStateNode():
-                self._states[node.state.name] = node
+                self._states[node.state.name] = self._states[node.state.kept_name] = node
                 if node.state.factory.identity is not None:
                     self._places[node.state.factory.identity] = node
 
@@ -103,13 +103,16 @@ class Builder:
         """Declare a state under its own name or the output's, which no other has, nor its place."""
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
         name = name or spec.name or "_".join(outputs) or "state"
-        _check_partitions(call, spec.requiredNumPartitions)
-        self._check_name(call, name)
-        factory = _factory(call, spec.stateFactory).named(name)
+        partitions = spec.requiredNumPartitions
+        _check_partitions(call, partitions)
+        state = StateDeclaration(name, _factory(call, spec.stateFactory), partitions)
+        state = replace(state, renamed_from=_first_name(call, spec.renamed_from))
+        self._check_name(call, state)
+        factory = state.factory.named(state.kept_name)
         if key is not None:
             factory = factory.keyed(list(key.types.values()))
         self._check_identity(call, name, factory.identity)
-        return StateDeclaration(name, factory, spec.requiredNumPartitions)
+        return replace(state, factory=factory)
 
     def check_stream_id(self, call: str, stream_id: object) -> str:
         """Stream ids are plain names, and unique, as the log keeps them."""
@@ -136,14 +139,16 @@ class Builder:
     def plan(self) -> Plan:
         return Plan(tuple(self.nodes))
 
-    def _check_name(self, call: str, name: str) -> None:
-        if (node := self._states.get(name)) is not None:
-            what = f"{call}: at {node.origin} there is already a state"
-            advice = (
-                "Give one of the two another name (name=…). To update one state from several "
-                "streams, merge() them first."
-            )
-            raise DuplicateNameError(what, name, (), advice)
+    def _check_name(self, call: str, state: StateDeclaration) -> None:
+        for name in state.name, state.kept_name:
+            if (node := self._states.get(name)) is not None:
+                was = "" if node.state.name == name else f" {node.state.name!r}, renamed from"
+                what = f"{call}: at {node.origin} there is already a state{was}"
+                advice = (
+                    "Give one of the two another name (name=…). To update one state from several "
+                    "streams, merge() them first."
+                )
+                raise DuplicateNameError(what, name, (), advice)
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
         if identity is not None and (node := self._places.get(identity)) is not None:
@@ -213,6 +218,13 @@ def _from_url(call: str, url: str | StateURL) -> StateFactory:
     except StateURLError as error:
         what, *rest = error.args
         raise PlanError(f"{call}: {what}", *rest) from None
+
+
+def _first_name(call: str, name: object) -> str | None:
+    if name is None or (isinstance(name, str) and name):
+        return name
+    what = f"{call}: renamed_from= is the name that the state had before, found"
+    raise OperationTypeError(what, described(name))
 
 
 def _check_partitions(call: str, required: object) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, TypeVar, get_args
+from dataclasses import replace
+from typing import Any, TypeVar, cast, get_args
 
 from trident.backends.rows import Rows
+from trident.backends.state_spec import StateSpec
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.annotations import callable_name, known_type
 from trident.operations.callables import Native
@@ -530,14 +532,17 @@ def partition_persist(
 
 
 def persist_rows(
-    builder: Builder, parent: Node, rows: Rows, inputs: Fields | None, name: str | None
+    builder: Builder, parent: Node, spec: StateSpec, inputs: Fields | None, name: str | None
 ) -> StateUpdateNode:
     """``partitionPersist(Rows(…) [, inputs])``: by default all fields are columns."""
     call = "partitionPersist"
     seen = (
         parent.fields if inputs is None else parent.fields.select(_selected(call, parent, inputs))
     )
-    declaration = builder.state(call, rows.of(seen.types), name or rows.name, ())
+    rows = cast("Rows", spec.stateFactory)
+    name = name or spec.name or rows.name
+    spec = replace(spec, stateFactory=rows.of(seen.types))
+    declaration = builder.state(call, spec, name, ())
     return builder.add(
         StateUpdateNode,
         parent=parent,

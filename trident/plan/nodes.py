@@ -207,6 +207,12 @@ class StateDeclaration:
     name: str
     factory: StateFactory
     required_partitions: int | None = None
+    renamed_from: str | None = None
+
+    @property
+    def kept_name(self) -> str:
+        """The name that the log and the store keep it under: its first one."""
+        return self.renamed_from or self.name
 
 
 class BeginningNode(Node):

@@ -8,12 +8,19 @@ from typing import Any
 
 from trident.backends.rows import Rows
 from trident.operations.annotations import callable_name, identified
+from trident.operations.kept_answers import KeptAnswers
 from trident.operations.row_writer import RowWriter
-from trident.operations.state_updaters import AggregatingUpdater
-from trident.plan.nodes import StateUpdateNode
+from trident.operations.state_updaters import (
+    AggregatingUpdater,
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+)
+from trident.plan.nodes import AggregateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import masked
+from trident.states.serializers import JSONSerializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, RoundTrips
 from trident.windows.window_updater import WindowUpdater
@@ -78,8 +85,8 @@ def without_secrets(text: str) -> str:
 
 
 def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
-    """Each state that a group updates, by name, as JSON: what updates it, its key, its window."""
-    return {node.state.name: _described(node) for node in group.updates}
+    """Each state that a group updates, by its first name, as JSON: see `trident.batch.changes`."""
+    return {node.state.kept_name: _described(node) for node in group.updates}
 
 
 def _described(node: StateUpdateNode) -> dict[str, Any]:
@@ -87,9 +94,39 @@ def _described(node: StateUpdateNode) -> dict[str, Any]:
     if isinstance(updater, RowWriter):
         return {"by": updater.label}
     by = updater.aggregator if isinstance(updater, AggregatingUpdater) else updater
-    found: dict[str, Any] = {"by": identified(by)}
+    found: dict[str, Any] = {"by": identified(by), "of": _seen(node)}
     if node.group:
         found["key"] = dict(node.fields.select(node.group).types)
     if isinstance(updater, WindowUpdater):
         found["window"] = updater.shape
+    elif isinstance(updater, AggregatingUpdater):
+        found["value"] = [*node.fields.types.values()][-1]
+    if kept := _kept(node.state.factory):
+        found["kept"] = kept
     return found
+
+
+def _seen(node: StateUpdateNode) -> dict[str, str | None]:
+    """The fields that an aggregator or updater sees, with their types."""
+    updater = node.updater
+    if isinstance(updater, KeptAnswers):  # they are of any fields
+        return {}
+    if isinstance(updater, MapReducerAggStateUpdater | WindowUpdater):
+        return dict(node.parent.fields.select(updater.inputs).types)
+    if isinstance(updater, CombinerAggStateUpdater | MapCombinerAggStateUpdater):
+        before = node.parent
+        assert isinstance(before, AggregateNode)  # which aggregates the batch's tuples
+        return dict(before.parent.fields.select(before.inputs).types)
+    return dict(node.parent.fields.select(node.inputs).types)
+
+
+def _kept(factory: StateFactory) -> str:
+    """What entries are found and read by, where that is no default."""
+    if not isinstance(factory, MapStateFactory):
+        return ""
+    parts = []
+    if factory.key_factory is not None:
+        parts.append(f"under the names of {callable_name(factory.key_factory)}")
+    if type(factory.serializer) is not JSONSerializer:
+        parts.append(f"by {callable_name(type(factory.serializer))}")
+    return " ".join(parts)

@@ -17,13 +17,14 @@ from trident.tuples.block import Block
 
 def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
     """The tuples of each update as a stream of Arrow, by state; empty where there is none."""
-    streams = {update.update.state.name: _stream(update, schemas) for update in computed.updates}
-    return {each.state.name: streams.get(each.state.name, b"") for each in job.updates}
+    given = {each.update.state.kept_name: _stream(each, schemas) for each in computed.updates}
+    names = [update.state.kept_name for update in job.updates]
+    return {name: given.get(name, b"") for name in names}
 
 
 def unpacked(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
     """What :func:`packed` was given; refused where the topology updates other states or fields."""
-    known = {update.state.name: update for update in job.updates}
+    known = {update.state.kept_name: update for update in job.updates}
     if known.keys() != parts.keys():
         raise _other(f"updates of {_named(parts)}, but this topology updates {_named(known)}")
     given = [(update, parts[name]) for name, update in known.items() if len(parts[name])]
