@@ -60,10 +60,7 @@ class StateURL:
 
     @staticmethod
     def parse(text: str) -> StateURL:
-        """Return the URL that `text` is.
-
-        Raises StateURLError, which shows no part of `text` that could belong to a password.
-        """
+        """Return the URL that `text` is; StateURLError shows no part that may be a password."""
         found = _SCHEME.match(text)
         if not found:
             # Something like a word or a file name is shown; anything else may hold a secret.

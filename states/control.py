@@ -559,11 +559,8 @@ class Prepared:
 
 
 def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prepared]:
-    """Make all that an announcement of `record` needs but the last step, where a store can.
-
-    What the store would refuse it refuses now, before the log says that the batch is committed. A
-    record that is another by now is left to :meth:`Control.announce`, which says why.
-    """
+    """Make all that an announcement needs but its last step, so that a store refuses it now if at
+    all."""
     catalogs: dict[Hashable, list[Control]] = {}
     for control in controls:
         if Ability.PREPARE in abilities(control._backing):

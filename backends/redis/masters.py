@@ -42,11 +42,8 @@ class FixedMaster:
 
 @dataclass(frozen=True)
 class SentinelMaster:
-    """The master of a service, as the first Sentinel that answers knows it.
-
-    The driver's own discovery is not used: it would keep pools beside ours, and of a Sentinel that
-    refuses us it only quotes the error, with the password that this may repeat.
-    """
+    """The master of a service, as the first Sentinel that answers knows it; asked by our own
+    wires."""
 
     service: str
     sentinels: tuple[Address, ...]

@@ -44,13 +44,7 @@ class Refusals:
     # In a task: into the staging table.
 
     def load(self, staging: Table, rows: pa.Table) -> None:
-        """Load the rows of a task.
-
-        Raises
-        ------
-        RefusedRowError, TooManyBadRowsError
-            For the first that is refused; or, where they are put aside, for too many.
-        """
+        """Load the rows of a task; raise for the first refused, or for more than are put aside."""
 
         def write(first: int, end: int) -> RefusedRowError | None:
             given = rows.slice(first, end - first)
@@ -78,13 +72,7 @@ class Refusals:
     # On the driver: from there into the user's table.
 
     def merge(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
-        """Merge the rows that these parts wrote, so many each.
-
-        Raises
-        ------
-        RefusedRowError, TooManyBadRowsError, DuplicateKeyError
-            As :meth:`load` and :meth:`~trident.backends.rows.merging.Merge.run` do.
-        """
+        """Merge the rows that these parts wrote; raises as :meth:`load` and `Merge.run` do."""
         write = self._merge_apart if self.target.dead_letters else self._merge_or_tell
         write(table, staging, parts)
 

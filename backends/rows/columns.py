@@ -73,15 +73,7 @@ def checked_staging(
     *,
     begun: bool,
 ) -> Table:
-    """Return the staging table of a state, made if need be, after a look at the user's table.
-
-    That is made where it is absent, unless the state has `begun`: then it is lost.
-
-    Raises
-    ------
-    TableMismatchError
-        Where the table does not take the rows; it lists all that is wrong.
-    """
+    """The state's staging table, made if need be; TableMismatchError if the user's doesn't fit."""
     place = f"{target.name} in {database}"
     problems = list(_wrong_fields(target, types))
     table = None if problems else reflected(connection, target)

@@ -26,13 +26,8 @@ class Merge:
     changes: tuple[Executable, ...]
 
     def run(self, connection: Connection, given: Mapping[str, Any] | None = None) -> None:
-        """Merge them, in the transaction that is open; `given` are the statements' parameters.
-
-        Raises
-        ------
-        DuplicateKeyError
-            For two rows of one key, where nothing says which of them is the last.
-        """
+        """Merge them in the open transaction; raise DuplicateKeyError for two last rows of one
+        key."""
         if self.several is not None:
             _check_none(connection.execute(self.several, given).first(), self.target)
         for change in self.changes:

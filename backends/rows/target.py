@@ -106,13 +106,7 @@ class Target:
 
     @staticmethod
     def decode(text: str) -> Target:
-        """Return the target that the catalog keeps.
-
-        Raises
-        ------
-        CorruptStateError
-            When it is none of this version.
-        """
+        """The target that the catalog keeps; CorruptStateError for that of another version."""
         try:
             told = orjson.loads(text)
             return Target(**{**told, "key": tuple(told["key"])})
@@ -130,13 +124,8 @@ def target_of(
     delete_where: str | None,
     on_bad_row: str,
 ) -> Target:
-    """Return what the arguments of ``Rows`` say, as far as the fields needn't be known.
-
-    Raises
-    ------
-    UsageError
-        For arguments that don't go together.
-    """
+    """What the arguments of ``Rows`` say, as far as fields needn't be known; UsageError if
+    wrong."""
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     parts = table.split(".", 1) if isinstance(table, str) else list(table)
     mode = mode or ("upsert" if keys else "append")

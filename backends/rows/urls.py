@@ -29,13 +29,7 @@ def schemes() -> list[str]:
 
 
 def database_from_url(url: str) -> RowsDatabase:
-    """Return the database at a URL; it connects to nothing.
-
-    Raises
-    ------
-    StateURLError
-        For a URL that is malformed, and a scheme or an option that is unknown.
-    """
+    """The database at a URL, not connected to; StateURLError for what is malformed or unknown."""
     with Briefly():
         if url.startswith("jdbc:"):
             advice = "Leave out jdbc:, and write user:password@ before the host."

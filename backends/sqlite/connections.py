@@ -43,11 +43,7 @@ class _Reader(NamedTuple):
 
 
 class FileConnections:
-    """The connections of one process to one file; a forked child makes its own.
-
-    `prepare` is called once with the new writer, and makes what is missing in the file; `usable`
-    once with each new reader: False means that there is nothing to read yet.
-    """
+    """The connections of one process to one file, made usable by `prepare` and `usable`."""
 
     def __init__(
         self,

@@ -40,11 +40,8 @@ class CopyProgress:
 
 @dataclass(frozen=True)
 class Copied:
-    """What a copy has come to.
-
-    The last comparison has found `entries`, all equal; a key that the store has listed twice, as
-    Redis may while its table grows, counts twice. `written` counts those written or removed.
-    """
+    """What a copy has come to: the entries, all equal at the end, and how many were written or
+    removed."""
 
     record: ControlRecord
     entries: int

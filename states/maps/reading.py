@@ -36,11 +36,7 @@ _NOTHING = Cut.after(0, 1, {})
 
 
 class CommittedReads(State):
-    """A state that can show what batches have committed, apart from what is under way.
-
-    `snapshots` says whether :meth:`snapshot` is of one moment; `removes` whether the store removes
-    entries, so that a reader may miss one it should have found.
-    """
+    """A state that can show what batches committed; if `removes`, a reader may miss an entry."""
 
     control: Control
     snapshots: bool

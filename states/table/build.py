@@ -22,11 +22,7 @@ from trident.states.values import StateType
 
 @dataclass(frozen=True)
 class Tables:
-    """What a map state reads and writes its entries through.
-
-    Readers outside the batch must not find in a cache what is not committed yet: `reading` stands
-    on the two methods that every store has, and is never written.
-    """
+    """What a map state reads and writes through; `reading`, for others, passes any cache by."""
 
     writing: Table
     reading: Table

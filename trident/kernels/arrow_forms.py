@@ -78,11 +78,8 @@ def _mask(filter: object, block: Block, names: Sequence[str]) -> pa.Array | None
 
 
 class GroupTotals:
-    """What `Count`, `Sum`, `Min` or `Max` comes to for the groups of a partition.
-
-    Blocks are aggregated in their order, so a sum of floats is what it is one by one. The field
-    `value` is None for counts of tuples.
-    """
+    """What `Count`, `Sum`, `Min` or `Max` comes to for groups; blocks in order, as floats are added
+    so."""
 
     def __init__(self, function: str, group: Sequence[str], value: str | None) -> None:
         self._function = function

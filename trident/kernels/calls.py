@@ -26,13 +26,8 @@ _LISTS = frozenset({list, tuple})
 
 
 class CheckedCalls:
-    """Calls a function for each tuple of a block, and checks what it returns.
-
-    A check looks at the types that occur in the whole column first, and at single values only where
-    these don't settle it.
-
-    The values of the fields `names` are the arguments.
-    """
+    """Calls a function for each tuple of a block; checks the column's types before single
+    results."""
 
     def __init__(self, step: StepName, names: Sequence[str], block: Block, task: Task) -> None:
         self._step = step

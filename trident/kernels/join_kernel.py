@@ -25,14 +25,7 @@ class _Table(NamedTuple):
 
 @dataclass(frozen=True)
 class JoinKernel:
-    """Joins the tuples of several streams that are in one partition.
-
-    It is no `Kernel`, as it is handed a block of each stream.
-
-    `required` says whether a stream has to have the key. `columns` says from which stream, and
-    field of it, an output field is taken; of several the first one counts whose stream isn't
-    missing.
-    """
+    """Joins the tuples of streams in one partition, a block each, so it is no `Kernel`."""
 
     step: StepName
     keys: tuple[tuple[str, ...], ...]

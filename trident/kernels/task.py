@@ -51,13 +51,7 @@ class Task(NamedTuple):
         block: Block = NOTHING,
         pending: Iterator[Any] | None = None,
     ) -> _NamingStep:
-        """A context that names the step, and the tuple at hand, in what an operation raises.
-
-        What the protocol acts upon passes as it is.
-
-        How far `pending`, an iterator over the block's tuples, has come tells which tuple failed,
-        at no cost; without it no tuple is named.
-        """
+        """Names the step, and the tuple that `pending` has come to, in what an operation raises."""
         return _NamingStep(self, step, names, block, pending)
 
 

@@ -24,11 +24,8 @@ _IN_ARROW = {
 
 @dataclass(frozen=True)
 class TypeCheckKernel(BlockKernel):
-    """Checks the fields that a step made, and converts values that differ in form only.
-
-    `kinds` has for each field that is checked its name and type, the Python types that need no
-    closer look, and the limit of integers, 0 for other values.
-    """
+    """Checks the fields a step made, with the plain types and integer limits of each; converts
+    forms."""
 
     names: tuple[str, ...]
     kinds: tuple[tuple[str, str, frozenset[type], int], ...]

@@ -33,13 +33,7 @@ _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 @dataclass(frozen=True)
 class UpdateKernel:
-    """Updates a state with the tuples of one partition.
-
-    It is no `Kernel`, as it is handed the state, which has begun the batch.
-
-    `kept` are the new values that a later step reads; None where no step takes any: then none are
-    made where the state can do without.
-    """
+    """Updates a state that has begun; gives the new values that are `kept`, for None none."""
 
     step: StepName
     operation: StateUpdater[Any]

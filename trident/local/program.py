@@ -25,12 +25,7 @@ class _Scheduled(NamedTuple):
 
 
 class Program:
-    """Runs a job for a batch or a request.
-
-    Partitions run one after the other, in the thread that calls :meth:`run`. Several threads may
-    run one program where the operations in it allow that. Each partition has an object of each
-    operation, prepared once; see `OperationCopies`.
-    """
+    """Runs a job for batches or requests, partition after partition, in whichever thread calls."""
 
     def __init__(self, job: Job, conf: Mapping[str, Any] | None = None) -> None:
         self.job = job

@@ -43,11 +43,7 @@ class SideBySide:
         self._begun, self._failed_before = self._made, self._failed
 
     def look_up(self, queried: Callable[[str], Any]) -> None:
-        """Run the steps from the first look-up to the last.
-
-        May be called again with later views, also where a call has come to its end. Views that are
-        too old by now are BatchMovedOn.
-        """
+        """Run the steps with look-ups, on these views; again where they were too old."""
         # From where the first call began: what one has made doesn't count once it is asked again.
         self._made = [list(made) for made in self._begun]
         self._failed = dict(self._failed_before)

@@ -25,14 +25,7 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 class CheckpointLock:
-    """The exclusive hold on a checkpoint folder, from construction to :meth:`release`.
-
-    The system gives it back when the process dies, however it dies; forked children have no part in
-    it.
-
-    Raises CheckpointInUseError, which names the process, where a run holds it, and CheckpointError
-    where the folder can't be written, or its file system has no locks.
-    """
+    """The exclusive hold on a checkpoint folder, until :meth:`release` or the process's death."""
 
     def __init__(self, folder: Path) -> None:
         try:

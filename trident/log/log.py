@@ -26,15 +26,8 @@ class Log(ABC):
 
     @abstractmethod
     def newest(self) -> LogEntry | None:
-        """Return the entry with the highest number, None where there is none.
-
-        Raises
-        ------
-        CorruptLogError
-            When it isn't what was written.
-        LogUnavailableError
-            When the disk failed; it may be asked again.
-        """
+        """The entry with the highest number, None without any; raises where damaged, or the disk
+        failed."""
 
     @abstractmethod
     def append(self, entry: LogEntry) -> None:

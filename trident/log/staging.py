@@ -21,12 +21,7 @@ _CHECKSUM = 9
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A computed batch as it is staged: for any attempt, by whichever driver commits it.
-
-    `claim` is the entry of the log with which the run that has computed it began. `digest` is of
-    what the batch covers, by the source, and `before` that of the batch before; `parts` are what
-    the engine needs to update each state, by the state's name.
-    """
+    """A computed batch as it is staged: for any attempt, by whichever driver commits it."""
 
     log_id: str
     claim: int

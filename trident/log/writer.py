@@ -29,15 +29,7 @@ class LogWriter:
         return self._entry
 
     def begin(self, first: LogEntry) -> None:
-        """Append the run's first entry, under its own number.
-
-        Raises
-        ------
-        LogConflictError
-            When another run was faster; nothing was touched.
-        LogUnavailableError
-            When the disk failed; it may be called again with the same entry.
-        """
+        """Append the run's first entry; LogConflictError where another run was faster."""
         self._append(replace(first, writer=self.id))
 
     def append(self, **changes: Any) -> LogEntry:

@@ -31,12 +31,7 @@ class Link:
 
 
 class ChainedAggregator(Aggregator["list[_Part]"]):
-    """Runs each aggregator of a chain, and emits every combination of what they emit.
-
-    The last one varies fastest. Where one emits nothing there is no combination; Trident fails.
-
-    Each link reads some of the fields `inputs`.
-    """
+    """Runs all aggregators of a chain; emits every combination, the last one varying fastest."""
 
     positional = True
 

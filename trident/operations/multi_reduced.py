@@ -19,13 +19,8 @@ from trident.tuples.fields import Fields
 
 
 class Laid(MapFunction):
-    """Lays the tuples of one stream beside the places that those of the others have.
-
-    Makes the number of the stream, its group, and nulls for the fields of the other streams.
-
-    `group` and `inputs` are the places of the group's fields, and of those that the reducer is
-    handed; `before` and `after` how many fields of other streams stand there.
-    """
+    """Lays the tuples of one stream, and its number and group, beside nulls for the other
+    streams."""
 
     positional = True
 

@@ -19,11 +19,8 @@ def origin_of(stream: str, partition: str | None = None) -> str:
 def expected(
     streams: Sequence[str], active: Mapping[str, Sequence[str]], known: Sequence[str]
 ) -> Iterator[str]:
-    """The origins that a watermark waits for.
-
-    `streams` are those that lead to the window, and `MADE`; `active` their active partitions, as
-    far as their sources tell them; `known` the origins of all tuples so far.
-    """
+    """The origins that a watermark of these streams waits for: active ones, else all known so
+    far."""
     for stream in streams:
         if stream in active:
             yield from active[stream]

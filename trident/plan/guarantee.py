@@ -73,11 +73,8 @@ class Guarantee:
 
 
 def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guarantee:
-    """The guarantee of one state, by the table above and by what its store leaves open.
-
-    A batch that is staged does not depend on what its source replays: whatever was not committed is
-    written again as it was computed. `max_pending` batches may be computed and not committed.
-    """
+    """The guarantee of one state, by the table and its store; what is staged is written as
+    computed."""
     stream, lowered = stream_kind(update)
     group = plan.group_of(update)
     staged = max_pending > 1 and group is not None and may_be_staged(group)

@@ -230,12 +230,8 @@ class BeginningNode(Node):
 
 
 class SourceNode(BeginningNode):
-    """A stream's beginning: a streaming DataFrame or a spout.
-
-    `stream_id` names it in the log; `kind` is how it replays a batch. `output_mode` says which rows
-    of an aggregating DataFrame are a batch, and is ``"append"`` for all other sources. The
-    `partition_fields` of a DataFrame tell from which partition of its source a row comes.
-    """
+    """A stream's beginning: a DataFrame or a spout; rows tell their partition by
+    `partition_fields`."""
 
     stream_id: str
     source: Any
@@ -718,11 +714,8 @@ class MergeNode(Node):
 
 
 class JoinNode(Node):
-    """The tuples of several streams that have equal keys, put together.
-
-    `required` says whether a stream has to have the key; where it hasn't, its fields are null. In a
-    `compact` one the key comes out once, before all else, and not with each stream.
-    """
+    """The tuples of streams with equal keys; not `required` ones may lack; `compact`: the key
+    once."""
 
     moves = True
 

@@ -24,11 +24,7 @@ from trident.tuples.fields import Fields
 
 
 class Assignment(NamedTuple):
-    """One partition, and where in it a batch begins.
-
-    `metadata` is of its last committed batch; where it is emitted `again`, of this one: then the
-    same tuples are due that an earlier attempt has emitted.
-    """
+    """One partition, and where in it a batch begins, or, to be emitted `again`, began."""
 
     partition: ISpoutPartition
     metadata: Any

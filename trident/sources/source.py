@@ -47,13 +47,8 @@ class Opening:
 
 
 class SourceBatch(NamedTuple):
-    """What a source emitted for one attempt.
-
-    `metadata` is what the next batch needs, where the source :attr:`~StreamSource.remembers`;
-    `planned` what a later attempt needs to emit the same tuples, where it isn't in the log yet.
-    `active` are the partitions that are there and have not ended, as `origin_of` names them, which
-    watermarks wait for; None where the stream is one partition.
-    """
+    """What a source emitted for one attempt; `planned` makes the same again, `active` are
+    watched."""
 
     tuples: Tuples
     metadata: Any = None
@@ -62,11 +57,7 @@ class SourceBatch(NamedTuple):
 
 
 class StreamSource(ABC):
-    """One stream's spout during one run.
-
-    `tells` is whether the spout itself says when it has nothing. One that can't is always ready,
-    and says it by a batch without tuples.
-    """
+    """One stream's spout during one run; `tells` is whether it says itself when it has nothing."""
 
     plans = False
     """Whether a batch's content is decided, and logged, before it is emitted."""

@@ -39,12 +39,7 @@ the task, as Spark may run a task twice, and then keeps what either run has emit
 
 @dataclass(frozen=True)
 class EmissionStage:
-    """Emits the partitions of each task; called once a task, with the task's number as its row.
-
-    The task with number `i` of `n` emits every `n`-th partition from the `i`-th on. `types` has the
-    declared type of each field that has one, and what that is in Arrow; `schema` the columns that
-    later steps need.
-    """
+    """Emits every `tasks`-th partition from a task's number on; called once a task."""
 
     emission: Emission
     step: StepName

@@ -28,13 +28,8 @@ class InputFrame:
 
 @dataclass(frozen=True)
 class Flow:
-    """A stream in the middle of a batch.
-
-    Of the frame's columns only the frame knows the type that is None. The kernels follow it in
-    Python, and aren't told to Spark yet; `made` says of which step and type their columns are.
-    `deterministic` is whether they make the same when they run again, `kept` whether the rows are
-    kept somewhere, so that reading them twice makes nothing twice.
-    """
+    """A stream in the middle of a batch, whose `kernels` follow the frame; `made` tells of their
+    columns."""
 
     frame: DataFrame
     types: Mapping[str, str | None]

@@ -11,12 +11,7 @@ from trident.plan.plan import BatchGroup
 
 @dataclass(frozen=True)
 class SparkGroup:
-    """A batch group with its jobs.
-
-    An exchange makes `partitions` where nothing else is said, and Spark itself `tasks`. `few` is
-    for a batch of which few aggregates are expected, `small` for one for which one partition will
-    do. Structured Streaming runs the `prefixes` of streams before the batch.
-    """
+    """A batch group with its jobs: for `large` batches, `few` aggregates, or a `small` batch."""
 
     group: BatchGroup
     partitions: int

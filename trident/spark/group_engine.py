@@ -148,15 +148,7 @@ class SparkGroupEngine:
         making: float = 0.0,
         released: Callable[[], None] = lambda: None,
     ) -> Computed | Postponed:
-        """Run all steps of an attempt whose tuples are DataFrames, but its updates.
-
-        The tuples of the updates come to the driver. Where executors update a state, or a step
-        reads what the batch updates, the jobs wait until the batch has begun.
-
-        The inputs are at the sources, or at later steps that Spark's clock ends with. `small` is
-        whether one partition will do; `making` is how many seconds it took to make the inputs;
-        `released` is called when the jobs are over.
-        """
+        """Run all steps but updates, or postpone them; `released` is called at the end."""
         if self._begins_first:
             run = partial(self._run, inputs, small, tuples, making, released)
             return Postponed("spark", tuples, run)

@@ -19,13 +19,7 @@ def native_join(
     converted: Sequence[Mapping[str, Convert]],
     kernel: JoinKernel,
 ) -> DataFrame:
-    """Join streams one after the other.
-
-    A stream that has to be there is joined so that only its keys stay, one that may be missing so
-    that those of the streams before it stay: what is left in the end has the keys of all that have
-    to be there. Null equals nothing, as in SQL. `converted` gives keys of several types one; the
-    kernel, which the local engine runs, says what is joined.
-    """
+    """Join streams one after the other, so that keys stay of all that have to be there."""
     width = len(kernel.keys[0])
     keys = [f"__trident_key{index}" for index in range(width)]
     sides = [_side(frame, place) for place, frame in enumerate(frames)]

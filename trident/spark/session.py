@@ -86,12 +86,8 @@ _MASTERS = ("local", "spark:", "k8s:", "yarn", "mesos:", "sc:")
 
 
 def session_at(master: str) -> SparkSession:
-    """Return the session that a command runs a topology on.
-
-    An empty `master` is this machine or, under ``spark-submit``, what that says. A session that
-    runs already is taken, as the topology's module may have made it; else it is one of
-    :func:`local_session`, or of the cluster, or of the server of Spark Connect.
-    """
+    """The session that a command runs on: a running one, or by `master` one here, there or by
+    Connect."""
     if master and not master.startswith(_MASTERS):
         advice = "Write the topology before the option, or a master behind it."
         raise UsageError("no master of Spark begins as", master, _MASTERS, advice)

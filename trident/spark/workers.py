@@ -29,12 +29,7 @@ _found_fit: WeakSet[Any] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Refuse workers with another Python than this one, or without a module; once a session.
-
-    Where they run this very interpreter, on this machine, nothing is asked. Elsewhere it costs one
-    job of tiny tasks, about as long as the workers take to start. Spark would fail the first batch,
-    with its own traces of hundreds of lines.
-    """
+    """Refuse workers of another Python or without a module; once a session, a job if elsewhere."""
     access = access_to(spark)
     if access.workers in _found_fit:
         return

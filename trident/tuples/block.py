@@ -80,11 +80,8 @@ class Block:
         return bool(self._arrays) or (self.length >= _MANY and _arrow() is not None)
 
     def to_arrow(self, name: str) -> pa.Array | None:
-        """The values of a field as Arrow, for what works on whole columns.
-
-        None where Python is quicker, as there are few; where Arrow hasn't the values as Python has
-        them; and where it is not installed.
-        """
+        """A field as Arrow, for whole columns; None where Python is quicker, or Arrow can't or
+        isn't."""
         if name in self._arrays:
             return self._arrays[name]
         if name not in self._others:

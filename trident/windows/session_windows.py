@@ -20,11 +20,8 @@ _PAGES = 16
 
 @dataclass
 class _Session:
-    """A session of one key, while a batch is taken in.
-
-    It has several `panes` where sessions became one. `was` has the start and end, by what the state
-    has of it, of each session that it was; `rows` which tuples of the batch are in it.
-    """
+    """A session of one key while a batch is taken in, of sessions that it `was`; `rows` are
+    tuples."""
 
     start: int
     last: int

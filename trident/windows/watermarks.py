@@ -16,11 +16,7 @@ TIMESTAMPS = ("timestamp", "timestamp_ntz")
 
 
 class Reached(NamedTuple):
-    """How far one partition has come.
-
-    `time` is the latest of its tuples. `since` is the time of the batch with its last tuple, or in
-    which it was there first; None where the window asks for no time of batches.
-    """
+    """How far one partition has come: its latest time, and that of its last batch with tuples."""
 
     time: int | None
     since: int | None
@@ -60,11 +56,7 @@ class Partitions(NamedTuple):
         times: Sequence[int],
         moment: int | None = None,
     ) -> Partitions:
-        """How far they have come after a batch.
-
-        `active` has the streams' active partitions, as far as their sources tell them; `origins` is
-        empty where all tuples come from one. `moment` is the time of the batch.
-        """
+        """How far they have come after a batch at `moment`, by its origins, all one if empty."""
         fresh: dict[str, int] = {}
         if origins:
             for origin, time in zip(origins, times, strict=True):
@@ -89,11 +81,7 @@ class Partitions(NamedTuple):
         return Partitions(latest, reached, self.since if quiet and not fresh else moment)
 
     def watermark(self, quiet_before: int | None = None) -> int | None:
-        """The least time that the active partitions have reached; None while one has none.
-
-        Where none is active it is the latest time of any tuple. Partitions without tuples since
-        `quiet_before` are not active.
-        """
+        """The least time of active partitions, or the latest of all; None while one has none."""
         times = []
         for time, since in self.reached.values():
             if _is_quiet(since, quiet_before):

@@ -98,11 +98,7 @@ class Contents(ABC):
 
 @dataclass(frozen=True)
 class Aggregates(Contents):
-    """An aggregate for each pane.
-
-    Only a combiner can put panes together: a reducer's windows have one each. The keys of panes
-    begin with `name`: another one where panes are of another size.
-    """
+    """An aggregate for each pane; only combiners join panes, whose keys begin with `name`."""
 
     aggregator: CombinerAggregator[Any] | ReducerAggregator[Any]
     inputs: Fields

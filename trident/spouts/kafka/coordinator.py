@@ -325,12 +325,7 @@ def _losses(metadata: Mapping[str, Any]) -> Iterable[str]:
 
 @dataclass(frozen=True, order=True)
 class KafkaPartition:
-    """One partition as it was when a batch began; pickles.
-
-    `topic_id` is one that another topic of the same name does not have; None where the broker has
-    no such ids. `begin` is where the stream begins in it, None where that is long past; `end` the
-    offset behind the last record that may be read, None where it is `away`, which says why.
-    """
+    """One partition when a batch began; pickles. Its `end` is None where it is `away`."""
 
     topic: str
     partition: int

@@ -71,15 +71,8 @@ class KafkaReader:
             self._drop(place)
 
     def read(self, place: Place, start: int, until: int, limit: int) -> Fetched:
-        """Read from `start` on: up to `limit` records, fewer only where `until` is reached.
-
-        Raises
-        ------
-        OffsetOutOfRange
-            Where `start` is before the first record, or behind the end.
-        SourceUnavailableError
-            Where the partition could not be read in time.
-        """
+        """Read from `start`: up to `limit` records, fewer only at `until`; OffsetOutOfRange if
+        gone."""
         ahead = self._read_from(place, start)
         if self._await(place, ahead, until, limit) or ahead.messages:
             return ahead.take(limit)
