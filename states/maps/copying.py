@@ -1,9 +1,10 @@
 """Copies a state into another place: all its entries, and its control record last of all.
 
-The entries are copied as they are stored, with who wrote them and the values before. So under the
-same control record they mean the same: a topology goes on there as it would have in the old place,
-by the same checkpoint, also where its last batch was cut short. A single value goes under the key
-that it has in the new place, where Storm has another one by default.
+The entries are copied as they are stored, or as a function makes them, with who wrote them and the
+values before. So under the same control record they mean the same: a topology goes on there as it
+would have in the old place, by the same checkpoint, also where its last batch was cut short. A
+single value goes under the key that it has in the new place, where Storm has another one by
+default.
 
 Until all is there the new place has a *marker* in place of the control record: the same record,
 under a log id by which whoever reads or begins a state refuses it. It is also the fence of what the
@@ -12,7 +13,8 @@ copy writes, so nothing of a copy that was killed arrives after its end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -21,6 +23,7 @@ from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.errors import CopyError, NoStateError, StaleBatchError, UnownedStateError
 from trident.states.keys import encode_key
 from trident.states.maps.stored_map import StoredMap
+from trident.states.maps.transformed import Transform, TransformedEntries
 from trident.states.serializers import JSONSerializer
 from trident.states.table.table import Table
 
@@ -31,7 +34,7 @@ PASSES = 5
 @dataclass(frozen=True)
 class CopyProgress:
     """How far a copy is: the number of the pass, the entries that it has compared, and all
-    written."""
+    written. The pass 0 only makes the entries, where a function does."""
 
     number: int
     entries: int
@@ -49,7 +52,11 @@ class Copied:
 
 
 def copy_state(
-    source: StoredMap, target: StoredMap, tell: Callable[[CopyProgress], object] = lambda _: None
+    source: StoredMap,
+    target: StoredMap,
+    tell: Callable[[CopyProgress], object] = lambda _: None,
+    *,
+    transform: Transform | None = None,
 ) -> Copied:
     """Copy a state with its control record, so that its topology goes on in the new place.
 
@@ -63,13 +70,19 @@ def copy_state(
         States of one kind; the source over a store that lists its entries.
     tell : callable
         Called after each page, with a :class:`CopyProgress`.
+    transform : callable, optional
+        Makes the key and the value of the copy: ``transform(key, value)`` returns both, or None to
+        leave the key out. The new key may depend on the old one only, and no two keys may become
+        one. Called in this process, several times for an entry, and has to return the same. The
+        source is looked through once more, before anything is written.
 
     Raises
     ------
     CopyError
         When the source moves on, because its topology runs; when the target has something else, or
         can't be brought to what the source has; when somebody else has written its control record
-        meanwhile; when the kinds differ.
+        meanwhile; when the kinds differ; when `transform` fails, or two keys become one, or the
+        target lists no keys then.
     NoStateError, UnfinishedCopyError, GivenBackError
         When there is no state to copy.
     SerializationError
@@ -87,6 +100,11 @@ def copy_state(
     (2, 2, 1)
     >>> copy.multiGet([("dog",)])
     [2]
+    >>> other = MemoryMapState.Factory("by animal and place").makeState()
+    >>> copy_state(counts, other, transform=lambda key, n: ((*key, "farm"), 10 * n)).written
+    2
+    >>> other.multiGet([("dog", "farm")])
+    [20]
     """
     if source.kind is not target.kind:
         raise CopyError(
@@ -102,7 +120,16 @@ def copy_state(
     record = source.control.expect()
     if record is None:
         raise NoStateError(source.backing.where, source.backing.prefix)
-    return _Copy(source, target, record, tell).run()
+    if transform is None:
+        return _Copy(source, target, record, tell).run()
+    if not target.tables.reading.has_pages:
+        raise CopyError(
+            f"{_place(target)} lists no keys, so what an earlier copy by another function has left "
+            "there would not be found",
+            "Copy to a store that lists them; from there, without a function, to this one.",
+        )
+    with closing(TransformedEntries(source, transform)) as entries:
+        return _Copy(source, target, record, tell, entries).run()
 
 
 class _Copy:
@@ -112,6 +139,7 @@ class _Copy:
         target: StoredMap,
         record: ControlRecord,
         tell: Callable[[CopyProgress], object],
+        transformed: TransformedEntries | None = None,
     ) -> None:
         self._source = source
         self._target = target
@@ -120,9 +148,12 @@ class _Copy:
         self._tell = tell
         self._in_json = isinstance(source.serializer, JSONSerializer)
         self._other_key = _other_key(source, target)
+        self._transformed = transformed
         self._written = 0
 
     def run(self) -> Copied:
+        if self._transformed is not None:
+            self._look_through(self._transformed)
         held = self._target.backing.getControl()
         if held == self._record.encode():
             return self._compare()
@@ -150,6 +181,22 @@ class _Copy:
                 "Copy again: it compares all entries once more.",
             )
         return Copied(self._record, entries, self._written)
+
+    def _look_through(self, transformed: TransformedEntries) -> None:
+        """Make all entries once, so that each key is known, and that no two become one."""
+        looked = 0
+        for page in transformed.pages():
+            looked += len(page)
+            self._check_unmoved()
+            self._tell(CopyProgress(0, looked, 0))
+
+    def _pages(self) -> Iterator[dict[bytes, Any]]:
+        """Yield what the target is to have, some at a time."""
+        pages: Iterable[dict[bytes, Any]] = map(dict, self._source.tables.reading.pages())
+        if self._transformed is not None:
+            pages = self._transformed.pages()
+        for page in pages:
+            yield {self._other_key.get(key, key): entry for key, entry in page.items()}
 
     def _compare(self) -> Copied:
         """Look whether a copy that is whole still is; nothing is written."""
@@ -231,8 +278,7 @@ class _Copy:
     def _pass(self, number: int, table: Table | None) -> tuple[int, int]:
         """Compare all entries, and write those that differ; return how many there are of both."""
         entries = differing = 0
-        for page in self._source.tables.reading.pages():
-            found = {self._other_key.get(key, key): entry for key, entry in page}
+        for found in self._pages():
             keys = list(found)
             there = self._target.tables.reading.read(keys)
             wrong = [key for key, entry in zip(keys, there, strict=True) if entry is None]
@@ -295,7 +341,11 @@ class _Copy:
         for page in self._target.tables.reading.pages():
             keys = list(dict(page))
             asked = [self._other_key.get(key, key) for key in keys]
-            there = self._source.tables.reading.read(asked)
+            there: Sequence[Any]
+            if self._transformed is None:
+                there = self._source.tables.reading.read(asked)
+            else:
+                there = self._transformed.sources(asked)
             others = [key for key, entry in zip(keys, there, strict=True) if entry is None]
             if others:
                 yield others

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -31,6 +33,7 @@ from trident.errors import (
     StaleBatchError,
     UnfinishedCopyError,
 )
+from trident.log.errors import ChangedTopologyError
 from trident.states import (
     JSONSerializer,
     KeepUntil,
@@ -548,3 +551,105 @@ def test_a_topology_goes_on_in_the_copy_with_its_checkpoint(tmp_path: Path) -> N
     assert run(new, "dog") == {"dog": 3, "cat": 1}
     with pytest.raises(RewoundStateError):
         run(old, "dog")
+
+
+def by_letter(key: Any, value: Any) -> Any:
+    """Another key and value; words with z are left out."""
+    return None if "z" in key[0] else ((key[0][0], key[0]), {"n": value})
+
+
+def test_a_function_makes_keys_and_values_of_both_batches_that_are_kept() -> None:
+    entries = {
+        encode_key(("dog",)): OpaqueValue(8, 0, 2, 1),
+        encode_key(("cat",)): OpaqueValue(9, 0, 5, None),  # not committed
+        encode_key(("cow",)): OpaqueValue(3, 1, None, 7),
+        encode_key(("zebra",)): OpaqueValue(8, 0, 2, 1),
+    }
+    source, target = left(entries), MemoryMapState.Factory().makeState()
+    copied = copy_state(source, target, transform=by_letter)
+    assert (copied.entries, copied.written) == (3, 3)
+    assert target.backing.getControl() == RECORD.encode()
+    assert dict(target.tables.reading.entries()) == {
+        encode_key(("d", "dog")): OpaqueValue(8, 0, {"n": 2}, {"n": 1}),
+        encode_key(("c", "cat")): OpaqueValue(9, 0, {"n": 5}, None),
+        encode_key(("c", "cow")): OpaqueValue(3, 1, None, {"n": 7}),
+    }
+    again = copy_state(source, target, transform=by_letter)
+    assert (again.entries, again.written) == (3, 0)
+    with pytest.raises(CopyError, match="entries differ"):
+        copy_state(source, target)
+
+
+def test_a_copy_by_another_function_removes_what_half_a_copy_has_left() -> None:
+    source, target = paged(WORDS), MemoryMapState.Factory().makeState()
+    cut_short(source, target, 2)
+    copy_state(source, target, transform=lambda key, value: ((*key, 1), value))
+    assert target.multiGet([(word, 1) for word in WORDS]) == list(WORDS.values())
+    assert sorted(stored(target)) == sorted(encode_key((word, 1)) for word in WORDS)
+
+
+@pytest.mark.parametrize(
+    ("transform", "problem"),
+    [
+        (lambda key, value: ((key[0][0],), value), "of the keys .* one key is made, ..d',."),
+        (lambda key, value: ((key[0], value), value), "two keys are made, .* Make a key of the"),
+        (lambda key, value: (key[0], value), r"has made \('.*', \d\). Return the fields"),
+        (lambda key, value: value, "the function has made 2"),
+        (lambda key, value: 1 / 0, "nothing can be made: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_function_that_would_lose_a_value_is_refused_before_anything_is_written(
+    transform: Any, problem: str
+) -> None:
+    entries = {
+        encode_key((word,)): OpaqueValue(4, 0, 2, before)
+        for word, before in (("dog", 1), ("duck", 2))
+    }
+    target = left({}, None)
+    with pytest.raises(CopyError, match=problem):
+        copy_state(left(entries, SETTLED), target, transform=transform)
+    assert target.backing.getControl() is None
+
+
+def test_a_function_is_given_values_and_keeps_until_when_they_are_there() -> None:
+    later = datetime(2999, 1, 1, tzinfo=UTC)
+    entry = OpaqueValue(4, 0, KeepUntil(2, later), None)
+    target = MemoryMapState.Factory().makeState()
+    copy_state(
+        left({b"dog": entry}, SETTLED), target, transform=lambda key, value: (key, value + 1)
+    )
+    assert target.backing.multiGet([b"dog"]) == [OpaqueValue(4, 0, KeepUntil(3, later), None)]
+
+
+@pytest.mark.parametrize("kind", ["transactional", "nontransactional"])
+def test_a_function_makes_values_of_the_other_kinds_too(kind: str) -> None:
+    one, other = (opened(f"memory:{uuid4().hex}?prefix=x&kind={kind}") for _ in range(2))
+    one.beginCommit(1)
+    one.multiPut([("dog",), ("zebra",)], [1, 2])
+    one.commit(1)
+    copy_state(one, other, transform=by_letter)
+    assert list(other.getTuples()) == [("d", "dog", {"n": 1})]
+
+
+def test_a_topology_with_other_keys_goes_on_in_a_copy_by_a_function(tmp_path: Path) -> None:
+    spout, checkpoint = FeederBatchSpout("letter string, word string"), tmp_path / "checkpoint"
+
+    def run(place: Path, fields: str, *words: str, **options: Any) -> None:
+        topology = TridentTopology()
+        grouped = topology.newStream("words", spout).groupBy(fields)
+        grouped.persistentAggregate(f"sqlite:{place}", Count(), "count")
+        with topology.start(checkpoint=checkpoint, **options):
+            spout.feed([(word[0], word) for word in words], timeout=30)
+
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    run(old, "word", "dog", "cat", "dog")
+    one, other = (f"sqlite:{place}?prefix=count" for place in (old, new))
+    with closing(opened(one)) as source, closing(opened(other)) as target:
+        copy_state(source, target, transform=lambda key, n: ((key[0][0], key[0]), n))
+    with pytest.raises(ChangedTopologyError) as refused:
+        run(new, "letter, word", "dog")
+    accepted = re.search(r"accept_change=(\{.*?\})", str(refused.value))
+    assert accepted is not None
+    run(new, "letter, word", "dog", accept_change=literal_eval(accepted[1]))
+    with closing(opened(other)) as state:
+        assert sorted(state.getTuples()) == [("c", "cat", 1), ("d", "dog", 3)]

@@ -47,3 +47,9 @@ def failing() -> TridentTopology:
 
 def _fail(word: str) -> int:
     raise ValueError(f"no length of {word}")
+
+
+def with_length(key: tuple[str], count: int) -> tuple[tuple[str, int], int] | None:
+    """The key and the value of a copy."""
+    [word] = key
+    return ((word, len(word)), 10 * count) if word else None

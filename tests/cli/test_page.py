@@ -20,8 +20,8 @@ def test_the_commands_of_the_page_print_what_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    [program] = re.findall(r"```python\n(.*?)```\n", PAGE, re.DOTALL)
-    (tmp_path / "words.py").write_text(program)
+    program = re.findall(r"```python\n(.*?)```\n", PAGE, re.DOTALL)
+    (tmp_path / "words.py").write_text("\n\n".join(program))
     for words, shown in re.findall(COMMAND, PAGE):
         if "redis" in words:  # of a server that is not there
             continue

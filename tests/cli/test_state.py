@@ -197,6 +197,18 @@ def test_a_password_is_not_repeated_by_the_help_either(capsys: pytest.CaptureFix
     assert "s3cret" not in told
 
 
+def test_a_copy_by_a_function_has_its_keys_and_values(
+    place: str, said: Said, tmp_path: Path
+) -> None:
+    target = f"sqlite:{tmp_path}/lengths.db"
+    by = f"{counted.__name__}:with_length"
+    assert "6 entries as of batch" in said("state", "copy", COUNTED, target, "--map", by)
+    assert said("state", "get", f"{target}?prefix=count", '["dog", 3]') == "20\n"
+    assert "is no function, but a 'str'" in said(
+        "state", "copy", COUNTED, target, "--map", f"{counted.__name__}:PLACE", status=2
+    )
+
+
 def test_a_copy_into_its_own_place_is_refused(place: str, said: Said) -> None:
     assert "from and to are one place" in said("state", "copy", COUNTED, place, status=2)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from trident.cli.named import HELP, NamedState, named_state
+from trident.cli.named import HELP, NamedState, named, named_state
 from trident.cli.shown import Ticker, json_text, key_of, key_text
 from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same, as the topology will have it; a URL without prefix= takes that of the "
         "first one",
     )
+    copy.add_argument(
+        "--map",
+        metavar="module:function",
+        help="makes the key and the value of the copy: function(key, value) returns both, or None "
+        "to leave the key out",
+    )
     copy.add_argument("--json", action="store_true", help="print one object in the end")
     copy.set_defaults(part=_copy)
     drop.add_argument("state", help=HELP)
@@ -75,6 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _copy(arguments: argparse.Namespace) -> int:
     """Copy it; may be killed and run again."""
     source = named_state(arguments.source)
+    transform = None if arguments.map is None else named(arguments.map)
+    if transform is not None and not callable(transform):
+        raise UsageError(f"{arguments.map} is no function, but a", type(transform).__name__)
     with closing(source.open()) as state:
         target = named_state(arguments.target, prefix=state.backing.prefix or None)
         if source.store == target.store:
@@ -82,12 +91,12 @@ def _copy(arguments: argparse.Namespace) -> int:
         ticker = Ticker()
 
         def tell(progress: CopyProgress) -> None:
-            what = "copying" if progress.number == 1 else "comparing"
+            what = {0: "looking through", 1: "copying"}.get(progress.number, "comparing")
             ticker(f"{what} {state.backing.prefix or 'the state'}", progress.entries)
 
         with closing(target.open()) as copy:
             try:
-                copied = copy_state(state, copy, tell)
+                copied = copy_state(state, copy, tell, transform=transform)
             except KeyboardInterrupt:
                 print("interrupted; the same command goes on", file=sys.stderr)
                 raise
