@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import itemgetter
@@ -227,13 +227,7 @@ class MemoryMapState(OpaqueMap):
         def __init__(self, id: str | None = None) -> None:
             super().__init__(MemoryStore(id or uuid4().hex))
 
-        def makeState(
-            self,
-            conf: Mapping[str, Any] | None = None,
-            metrics: Any = None,
-            partitionIndex: int = 0,
-            numPartitions: int = 1,
-        ) -> MemoryMapState:
+        def makeMap(self) -> MemoryMapState:
             return MemoryMapState(self.open())
 
 
@@ -267,11 +261,5 @@ class LRUMemoryMapState(OpaqueMap):
         def __init__(self, maxSize: int, id: str | None = None) -> None:
             super().__init__(MemoryStore(id or uuid4().hex, maxSize))
 
-        def makeState(
-            self,
-            conf: Mapping[str, Any] | None = None,
-            metrics: Any = None,
-            partitionIndex: int = 0,
-            numPartitions: int = 1,
-        ) -> LRUMemoryMapState:
+        def makeMap(self) -> LRUMemoryMapState:
             return LRUMemoryMapState(self.open())

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, ClassVar
 
-from trident.states.asking import Askable, Wait
+from trident.states.asking import Askable, Reading, Wait, asked, finished
 from trident.states.errors import BackingMapError, StateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.printable import masked
@@ -403,3 +403,27 @@ def _innermost(backing: IBackingMap) -> IBackingMap:
     while isinstance(backing, WrappedMap):
         backing = backing.inner
     return backing
+
+
+class ReadingMap(IBackingMap):
+    """A map of readings: a plain call runs one to its end, an ``ask`` to where it would wait."""
+
+    @abstractmethod
+    def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
+        """Read the values of `keys`, None for each that is absent."""
+
+    def _read_control(self) -> Reading[bytes | None]:
+        [found] = yield from self._read([CONTROL_KEY])
+        return found and bytes(found)
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
+        return finished(self._read(keys))
+
+    def ask(self, keys: Sequence[bytes]) -> Wait[list[Any]]:
+        return asked(self._read(keys))
+
+    def getControl(self) -> bytes | None:
+        return finished(self._read_control())
+
+    def askControl(self) -> Wait[bytes | None]:
+        return asked(self._read_control())

@@ -8,8 +8,8 @@ from typing import Any
 
 from trident.backends.hbase.connections import Gateway, reading_rows, thrift
 from trident.backends.hbase.errors import explained
-from trident.states.asking import Reading, Wait, asked, finished
-from trident.states.backing_map import IBackingMap
+from trident.states.asking import Reading, finished
+from trident.states.backing_map import ReadingMap
 from trident.states.errors import SerializationError, StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 
@@ -26,7 +26,7 @@ _prepared: set[tuple[Gateway, str, str]] = set()
 _FOREVER = 2**31 - 1
 
 
-class HBaseMap(IBackingMap):
+class HBaseMap(ReadingMap):
     """A column of a table, as a map of encoded keys and bytes; the other columns stay untouched.
 
     Runs wherever a state is updated or queried. Any thread of any process may use it, each call
@@ -51,24 +51,11 @@ class HBaseMap(IBackingMap):
     def __reduce__(self) -> tuple[Any, ...]:
         return HBaseMap, (self._gateway, *self._place)
 
-    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return finished(self._read(keys))
-
-    def ask(self, keys: Sequence[bytes]) -> Wait[list[bytes | None]]:
-        return asked(self._read(keys))
-
     def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
         rows = self._rows(keys)
         cells = yield from self._reading_cells(rows)
         found = {row: cell.value for row, cell in cells.items()}
         return list(map(found.get, rows))
-
-    def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
-
-    def _read_control(self) -> Reading[bytes | None]:
-        [found] = yield from self._read([CONTROL_KEY])
-        return found and bytes(found)
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Store `values` so that they show: at the servers' time, or at a version found there."""

@@ -29,8 +29,8 @@ from trident.backends.memcached.wire import (
     stats,
     stored,
 )
-from trident.states.asking import Reading, Wait, asked, finished
-from trident.states.backing_map import IBackingMap
+from trident.states.asking import Reading, finished
+from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import Sharding, least_control, may_spread
@@ -41,7 +41,7 @@ _MARK = re.compile(rb"([0-9]{1,9})/([0-9]{1,9}) ")
 _RESTORE = "Something else has written there; give the state another prefix."
 
 
-class MemcachedMap(IBackingMap):
+class MemcachedMap(ReadingMap):
     """The entries of one state in Memcached, each with the version that Memcached gives it.
 
     Any thread of any process may use it; each call borrows connections of its process. Pickles
@@ -64,12 +64,6 @@ class MemcachedMap(IBackingMap):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
-
-    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return finished(self._read(keys))
-
-    def ask(self, keys: Sequence[bytes]) -> Wait[list[bytes | None]]:
-        return asked(self._read(keys))
 
     def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
         return [value for value, _ in (yield from self._reading_versioned(keys))]
@@ -122,12 +116,6 @@ class MemcachedMap(IBackingMap):
                 calls.append(NodeRequest(connection, request(*own, expires), answer))
             answers = exchange(calls, self._timeout)
         return sharding.join(answers)
-
-    def getControl(self) -> bytes | None:
-        return finished(self._read_control())
-
-    def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:
         with lent(self._nodes) as connections:

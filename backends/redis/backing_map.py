@@ -11,7 +11,7 @@ from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import Master, SentinelMaster
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.states.asking import Reading, Wait, asked, finished
+from trident.states.asking import Reading
 from trident.states.errors import StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 
@@ -45,12 +45,6 @@ class RedisMap(ShardedMap):
             "While they fail over this passes within some seconds: try again. If it stays so, "
             "look why no replica takes over: redis-cli -p 26379 sentinel masters.",
         )
-
-    def getControl(self) -> bytes | None:
-        return finished(self._read_control())
-
-    def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:
         answers = yield from self._conversing({0: [lambda: ("GET", self._layout.control)]})

@@ -16,7 +16,7 @@ from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
 from trident.backends.redis.masters import ClusterMasters
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.states.asking import Reading, Wait, asked, finished
+from trident.states.asking import Reading, finished
 from trident.states.errors import CorruptStateError
 from trident.states.sharding import least_control, may_spread
 
@@ -44,12 +44,6 @@ class RedisClusterMap(ShardedMap):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._masters, self._options, self._layouts, self._waiting)
-
-    def getControl(self) -> bytes | None:
-        return finished(self._read_control())
-
-    def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:
         return least_control((yield from self._reading_records()), self.where)

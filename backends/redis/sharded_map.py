@@ -30,8 +30,8 @@ from trident.backends.redis.control import (
 from trident.backends.redis.errors import misfit
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout, chunks
-from trident.states.asking import Reading, Wait, asked, finished
-from trident.states.backing_map import IBackingMap
+from trident.states.asking import Reading, finished
+from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.sharding import Sharding
 
@@ -44,7 +44,7 @@ _FEW = 100
 """Keys of a call that are rather looked at twice than asked for in a second exchange."""
 
 
-class ShardedMap(IBackingMap):
+class ShardedMap(ReadingMap):
     """Entries in shards, each of which lies on one server with a control record of its own.
 
     Any thread of any process may use it. It holds no connection between calls: they are pooled by
@@ -64,12 +64,6 @@ class ShardedMap(IBackingMap):
         self._layouts = layouts
         self._waiting = waiting
         self._found: Sequence[Address] | None = None
-
-    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        return finished(self._read(keys))
-
-    def ask(self, keys: Sequence[bytes]) -> Wait[list[Any]]:
-        return asked(self._read(keys))
 
     def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
         sharding = self._sharding(keys)

@@ -12,7 +12,7 @@ from trident.states.backing_map import Ability, IBackingMap, abilities, abilitie
 from trident.states.kinds.opaque import OPAQUE
 from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
-from trident.states.map_state import Key, SnapshottableMap
+from trident.states.map_state import Key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.storm import StormMap
 from trident.states.printable import masked
@@ -308,7 +308,7 @@ class MapStateFactory(StateFactory):
         metrics: Any = None,
         partitionIndex: int = 0,
         numPartitions: int = 1,
-    ) -> SnapshottableMap:
+    ) -> StoredMap:
         """Open the store and return the state, for the calling process."""
         state = self.makeMap()
         state.partitions = numPartitions
