@@ -227,9 +227,6 @@ class MemoryMapState(OpaqueMap):
         def __init__(self, id: str | None = None) -> None:
             super().__init__(MemoryStore(id or uuid4().hex))
 
-        def makeMap(self) -> MemoryMapState:
-            return MemoryMapState(self.open())
-
 
 class LRUMemoryMapState(OpaqueMap):
     """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
@@ -261,5 +258,6 @@ class LRUMemoryMapState(OpaqueMap):
         def __init__(self, maxSize: int, id: str | None = None) -> None:
             super().__init__(MemoryStore(id or uuid4().hex, maxSize))
 
-        def makeMap(self) -> LRUMemoryMapState:
-            return LRUMemoryMapState(self.open())
+
+MemoryMapState.Factory.makes = MemoryMapState
+LRUMemoryMapState.Factory.makes = LRUMemoryMapState

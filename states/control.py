@@ -21,6 +21,7 @@ from trident.states.errors import (
     GivenBackError,
     LostStateError,
     LostWritesError,
+    MovedStateError,
     NoStateError,
     OtherLogError,
     StaleBatchError,
@@ -40,6 +41,21 @@ GIVEN_BACK = "given-back-to-storm"
 
 UNFINISHED = "unfinished-copy:"
 """What the log id of a copy begins with, before that of its state, until all of it is there."""
+
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a control record says of a state that was built anew under another prefix.
+
+    It is at the prefix `to` of the same store. Where `once` is given, it is there only when the
+    record at that prefix says that the state kept there has moved: so several states move by the
+    change of one record.
+    """
+
+    to: str
+    once: str | None = None
+
 
 BURNT = -1
 """Stands for the committed attempt of a batch of which none counts; no attempt has this number."""
@@ -70,6 +86,8 @@ class ControlRecord:
     active : mapping of str to sequence of str
         Where a window asks for it, the partitions of each stream that its watermark waits for, by
         the stream's id: the stored record has not got them either.
+    move : Move or None
+        Where the state is now, if another one has taken its place; nothing begins under it.
 
     Examples
     --------
@@ -92,12 +110,13 @@ class ControlRecord:
     active: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: MappingProxyType({}), compare=False
     )
+    move: Move | None = None
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
         fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
-        return ControlRecord, (*fields, self.plan, dict(self.active))
+        return ControlRecord, (*fields, self.plan, dict(self.active), self.move)
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))
@@ -119,6 +138,14 @@ class ControlRecord:
         txid, attempt = self.token
         retried = {**self.retried, txid: attempt} if attempt else self.retried
         return ControlRecord(self.log_id, self.token, txid, retried, self.ready)
+
+    def moved(self, move: Move) -> ControlRecord:
+        """Return the record of the same state after another one has taken its place.
+
+        Its token is above all that has begun, so in a store of shards it counts once all have it.
+        """
+        txid, attempt = self.token
+        return replace(self, token=Token(txid, attempt + 1), move=move)
 
     def waiting(self) -> ControlRecord:
         """Return the record of a state that waits for its first batch, in the same log."""
@@ -161,6 +188,8 @@ class ControlRecord:
         }
         if self.plan is not None:
             told["plan"] = self.plan
+        if self.move is not None:
+            told["move"] = [self.move.to, self.move.once]
         return orjson.dumps(told)
 
     @staticmethod
@@ -184,6 +213,7 @@ class ControlRecord:
                 {int(txid): int(attempt) for txid, attempt in found["exceptions"]},
                 bool(found["ready"]),
                 plan=None if found.get("plan") is None else str(found["plan"]),
+                move=None if found.get("move") is None else _move(*found["move"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(
@@ -192,6 +222,10 @@ class ControlRecord:
                 "Restore the store from a backup, or begin anew with an empty store and a new "
                 "checkpoint.",
             ) from error
+
+
+def _move(to: str, once: str | None) -> Move:
+    return Move(str(to), None if once is None else str(once))
 
 
 class Control:
@@ -249,22 +283,29 @@ class Control:
             When the state was given back to Storm.
         UnfinishedCopyError
             When a copy of another state has begun there, and is not whole.
+        MovedStateError
+            When another state has taken its place.
         """
         return self._read()[1]
 
     def last(self) -> ControlRecord | None:
-        """Return the record, even if it says that the state was given back to Storm."""
+        """Return the record, even if it says that the state has moved, or is Storm's again."""
         return self._look()[1]
 
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
-        return self._own(*self._look())
+        stored, found = self._look()
+        self.check_here(self._own(found))
+        return stored, found
 
-    def _own(
-        self, stored: bytes | None, found: ControlRecord | None
-    ) -> tuple[bytes | None, ControlRecord | None]:
+    def _own(self, found: ControlRecord | None) -> ControlRecord | None:
         if found is not None and found.log_id == GIVEN_BACK:
             raise GivenBackError(self.place)
-        return stored, found
+        return found
+
+    def check_here(self, found: ControlRecord | None) -> None:
+        """Raise MovedStateError where a record says that another state has taken its place."""
+        if found is not None and found.move is not None:
+            raise MovedStateError(self.place, found.move.to, decided=found.move.once is None)
 
     def _look(self) -> tuple[bytes | None, ControlRecord | None]:
         self.calls += 1
@@ -293,14 +334,21 @@ class Control:
         ------
         NoStateError
             When there is none: no state is there, so nothing that is read would mean anything.
+        MovedStateError
+            When another state has taken its place.
         """
-        return self.ask()()
+        found = self.ask()()
+        self.check_here(found)
+        return found
 
     def ask(self) -> Wait[ControlRecord | None]:
-        """Ask for what :meth:`expect` returns, and return a function that waits for it."""
+        """Ask for what :meth:`expect` returns, or a record that says that the state has moved.
+
+        Returns a function that waits for it.
+        """
         self.calls += 1
         wait = self._backing.askControl()
-        return lambda: self._begun(self._own(*self._decoded(wait()))[1])
+        return lambda: self._begun(self._own(self._decoded(wait())[1]))
 
     def _begun(self, found: ControlRecord | None) -> ControlRecord | None:
         """Return what was found; raise where that is nothing, unless the state is of this process
@@ -312,11 +360,6 @@ class Control:
         if not backing.lasts and not others:
             return None
         raise NoStateError(backing.where, backing.prefix, others)
-
-    def check_begun(self) -> None:
-        """Raise as :meth:`expect` does, until a record has been found once."""
-        if self._seen is None:
-            self.expect()
 
     @property
     def can_look(self) -> bool:
@@ -377,6 +420,26 @@ class Control:
         stored, found = self._look()
         if not self._put(record.encode(), stored):
             raise StaleBatchError(None, None if found is None else found.token)
+
+    def move(self, move: Move) -> bool:
+        """Say where the state that takes the place of this one is, whatever updates this one.
+
+        Returns False where the record changed after it was read.
+
+        Raises
+        ------
+        NoStateError
+            When there is none.
+        MovedStateError
+            When yet another state has taken the place.
+        """
+        stored, found = self._look()
+        if self._begun(self._own(found)) is None:
+            raise NoStateError(self.where, self._backing.prefix)
+        assert found is not None
+        if found.move is not None and found.move.once is None and found.move != move:
+            self.check_here(found)
+        return found.move == move or self._put(found.moved(move).encode(), stored)
 
     def begin(self, record: ControlRecord, check: Check | None = None) -> None:
         """Make `record` the state's record, and so its token the only one that may write.

@@ -287,6 +287,32 @@ class GivenBackError(StateError):
 
 
 @dataclass(eq=False, repr=False)
+class MovedStateError(StateError):
+    """Another state, which was built anew, has taken the place of this one."""
+
+    state: str
+    """The state's name or place."""
+    prefix: str
+    """The prefix of the other one, in the same store."""
+    decided: bool = True
+    """Whether it has; otherwise it is about to."""
+
+    def __str__(self) -> str:
+        if not self.decided:
+            return (
+                f"the state with the prefix {self.prefix!r} is about to take the place of state "
+                f"{self.state}, which nothing updates any more. Give the same command (python -m "
+                "trident rebuild, or state swap) once more, which goes on where it ended."
+            )
+        return (
+            f"the state with the prefix {self.prefix!r}, which was built anew, has taken the place "
+            f"of state {self.state}: readers find that one, and nobody would read what is written "
+            "here. Stop this topology, and start it with the checkpoint of the one that has built "
+            "it."
+        )
+
+
+@dataclass(eq=False, repr=False)
 class UnfinishedCopyError(StateError):
     """A copy has begun in this place, or the state's removal, and has not come to its end."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, cast
 
 from trident.states.backing_map import IBackingMap
+from trident.states.errors import UsageError
 from trident.states.finding import Finding
 from trident.states.map_state import GLOBAL_KEY, Key
 
@@ -107,7 +108,11 @@ class Store(ABC):
 
     def named(self, prefix: str) -> Self:
         """Return the store with `prefix`, where it was given none; else the store itself."""
-        return self if self.prefix is not None else replace(cast(Any, self), prefix=prefix)
+        return self if self.prefix is not None else self.at(prefix)
+
+    def at(self, prefix: str) -> Self:
+        """Return the store with another prefix, whatever it was given."""
+        return cast(Self, replace(cast(Any, self), prefix=prefix))
 
     def keyed(self, types: Sequence[str | None]) -> Self:
         """Return the store, told which types the fields of its keys are declared with, in Spark's
@@ -165,6 +170,11 @@ class OpenedStore(Store):
     def named(self, prefix: str) -> Self:
         """Return the store itself: `make` takes no prefix."""
         return self
+
+    def at(self, prefix: str) -> Self:
+        """Raise UsageError: `make` takes no prefix."""
+        advice = "Keep the state in a store whose states have prefixes."
+        raise UsageError("the map that your own function makes has no prefix", "", (), advice)
 
     def open(self) -> IBackingMap:
         """Make the map."""

@@ -18,6 +18,7 @@ from trident.states.errors import LostPlanError as LostPlanError
 from trident.states.errors import LostStateError as LostStateError
 from trident.states.errors import LostWritesError as LostWritesError
 from trident.states.errors import MissingDriverError as MissingDriverError
+from trident.states.errors import MovedStateError as MovedStateError
 from trident.states.errors import NoStateError as NoStateError
 from trident.states.errors import OtherLogError as OtherLogError
 from trident.states.errors import RewoundStateError as RewoundStateError

@@ -334,6 +334,7 @@ def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
     deadline = monotonic() + timeout
     with backing.listening() as connection:
         while True:
+            state.locate()
             found = state.control.expect()
             if found is not None and found.committed > after:
                 return found.committed

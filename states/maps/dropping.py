@@ -27,6 +27,7 @@ def drop_state(state: StoredMap) -> None:
 
     Runs in the process that calls. May be called again, should it fail halfway: until then a
     marker, which every reader and every run refuses, stands in the place of the control record.
+    Of a state that has moved the record stays, as readers find the other one by it.
 
     Raises NoStateError without a control record, as what is there may be somebody else's, and
     StaleBatchError where somebody else has written that meanwhile.
@@ -38,6 +39,9 @@ def drop_state(state: StoredMap) -> None:
         state.control.expect()  # raises, with what there is
         return
     found = ControlRecord.decode(stored)
+    if found.move is not None:
+        _drop_moved(state, found, stored)
+        return
     marker = replace(
         found,
         log_id=f"{UNFINISHED}{DROPPING}",
@@ -50,3 +54,15 @@ def drop_state(state: StoredMap) -> None:
         raise StaleBatchError(None)
     if not backing.drop(fence):
         raise StaleBatchError(None)
+
+
+def _drop_moved(state: StoredMap, found: ControlRecord, stored: bytes) -> None:
+    """Remove the entries of a state that has moved.
+
+    Its record stays: who knows the old place finds the new one by it.
+    """
+    if not state.has_moved(found):
+        state.control.check_here(found)
+    for page in state.backing.pages():
+        if page and not state.backing.multiRemoveFenced([key for key, _ in page], stored):
+            raise StaleBatchError(None)

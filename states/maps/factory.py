@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from typing import Any, Literal, ParamSpec, Self, cast, get_args
+from typing import Any, ClassVar, Literal, ParamSpec, Self, cast, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
 from trident.states.kinds.opaque import OPAQUE
@@ -168,6 +169,9 @@ class MapStateFactory(StateFactory):
     <StateType.TRANSACTIONAL: 'transactional'>
     """
 
+    makes: ClassVar[type[StoredMap] | None] = None
+    """The class of the states, where it is a particular one."""
+
     store: Store
     kind: StateType = StateType.OPAQUE
     serializer: Serializer = field(default_factory=JSONSerializer)
@@ -292,6 +296,11 @@ class MapStateFactory(StateFactory):
         """Return the factory over a store that knows the types of its keys' fields."""
         return self._over(self.store.keyed(types))
 
+    def at(self, prefix: str) -> MapStateFactory:
+        """Return the factory of the state of another prefix, kept in the same way."""
+        given = {each.name: getattr(self, each.name) for each in fields(MapStateFactory)}
+        return MapStateFactory(**{**given, "store": self.store.at(prefix)})
+
     def _over(self, store: Store) -> Self:
         return self if store is self.store else replace(self, store=store)
 
@@ -320,7 +329,18 @@ class MapStateFactory(StateFactory):
         backing = self.open()
         if self.written_by == "storm":
             return StormMap(self.kind, backing, self.serializer, key)
-        return _MAPS[self.kind](backing, self.serializer, key)
+        made = (self.makes or _MAPS[self.kind])(backing, self.serializer, key)
+        made.elsewhere = lambda prefix: self.at(prefix).open()
+        return made
+
+    def located(self) -> MapStateFactory:
+        """Return the factory of the state's place, if another one has taken this one's."""
+        if isinstance(self.store, OpenedStore) or self.written_by == "storm":
+            return self
+        with closing(self.makeMap()) as made:
+            here = made.backing
+            made.locate()
+            return self if made.backing is here else self.at(made.backing.prefix or "")
 
     def open(self) -> IBackingMap | LayeredMap:
         """Open the store and return its map, in the layers that were asked for."""

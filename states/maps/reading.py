@@ -42,6 +42,14 @@ class CommittedReads(State):
     snapshots: bool
     removes: bool
 
+    @abstractmethod
+    def has_moved(self, record: ControlRecord) -> bool:
+        """Return whether the state is where its record says that it moves to."""
+
+    @abstractmethod
+    def follow(self, record: ControlRecord) -> None:
+        """Read the state where its record says that it is."""
+
     @property
     @abstractmethod
     def kind(self) -> StateType:  # type: ignore[override]
@@ -110,6 +118,8 @@ def read_committed(
             return _try(states, query)
         except BatchMovedOn:
             continue
+        except _Moved as moved:
+            moved.follow()
     raise _moved_on(restarts + 1)
 
 
@@ -151,6 +161,15 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     >>> read_committed([("g", counts)], lambda views: views[0].multiGet([("dog",)]))
     [None]
     """
+    for _ in range(RESTARTS + 1):
+        try:
+            return _try_latest(states, query)
+        except _Moved as moved:
+            moved.follow()
+    raise _moved_on(RESTARTS + 1)
+
+
+def _try_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     with ExitStack() as moment:
         for state in states:
             if isinstance(state, CommittedReads) and state.snapshots:
@@ -162,7 +181,9 @@ def _latest(state: State) -> State:
     if not isinstance(state, CommittedReads):
         return state
     [record] = _records([state])
-    begun = None if record is None else record.announced()
+    begun = record
+    if record is not None and record.move is None:  # else no attempt is under way
+        begun = record.announced()
     cut = _NOTHING if begun is None else Cut(begun.committed, begun.token, begun.retried)
     return state.committed(cut.endless())
 
@@ -188,7 +209,7 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
             for (group, state), record in zip(reads, records, strict=True)
         }
         answer = query([views.get(id(state), state) for _, state in states])
-        again = [each for each in reads if each[1].removes]
+        again = [each for each in reads if each[1].removes and each[1].kind is StateType.OPAQUE]
         records = _records([state for _, state in again])
         for (group, _), record in zip(again, records, strict=True):
             _check_nothing_removed(record, cuts.get(group, _NOTHING))
@@ -196,13 +217,36 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
 
 
 def _records(states: Sequence[CommittedReads]) -> list[ControlRecord | None]:
-    """Return the record of each state; all are asked before any is waited for."""
-    return wait_for([_ask_record(state) for state in states])
+    """Return the record of each state; all are asked before any is waited for.
+
+    Of a state whose entries can't be told apart by it, it only says that the state is there.
+    """
+    found = wait_for([state.control.ask() for state in states])
+    moved = [
+        (state, record)
+        for state, record in zip(states, found, strict=True)
+        if record is not None and record.move is not None and state.has_moved(record)
+    ]
+    if moved:
+        raise _Moved(moved)
+    return [
+        record if state.kind is StateType.OPAQUE else None
+        for state, record in zip(states, found, strict=True)
+    ]
 
 
-def _ask_record(state: CommittedReads) -> Wait[ControlRecord | None]:
-    """Ask for the record of a state whose entries can be told apart by it."""
-    return state.control.ask() if state.kind is StateType.OPAQUE else state.control.check_begun
+class _Moved(Exception):
+    """Some states have moved: whoever reads them begins anew, and reads all records once more.
+
+    So of states that move together none is read here and another one there.
+    """
+
+    def __init__(self, states: Sequence[tuple[CommittedReads, ControlRecord]]) -> None:
+        self._states = states
+
+    def follow(self) -> None:
+        for state, record in self._states:
+            state.follow(record)
 
 
 def _cuts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -90,22 +90,51 @@ class StoredMap(CommittedReads, SnapshottableMap):
         key: Key = GLOBAL_KEY,
     ) -> None:
         self.key = key
+        self.serializer = serializer or JSONSerializer()
+        self.elsewhere: Callable[[str], IBackingMap | LayeredMap] | None = None
+        """Opens the map with another prefix of the same store; None where nothing says how."""
+        self._attempt: MapAttempt | None = None
+        self._without_log = False
+        self._dead: set[bytes] = set()
+        self._stand_on(backing)
+        self.late = 0
+        self.partitions = 1
+        """How many tasks update the state, each through an object of its own."""
+
+    def _stand_on(self, backing: IBackingMap | LayeredMap) -> None:
         wrapping, self.backing = layers(backing)
         self.caches = [layer for layer in wrapping if isinstance(layer, CachedMap)]
         self.control = Control(self.backing)
         able = abilities(self.backing)
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
-        self.serializer = serializer or JSONSerializer()
         self.tables = build(backing, self.kept_as, self.serializer)
         self.lists = self.tables.reading.lists
-        self._attempt: MapAttempt | None = None
-        self._without_log = False
-        self._dead: set[bytes] = set()
         self._key_types: KeyTypes | None = None
-        self.late = 0
-        self.partitions = 1
-        """How many tasks update the state, each through an object of its own."""
+
+    def has_moved(self, record: ControlRecord) -> bool:
+        if record.move is None or self.elsewhere is None:
+            self.control.check_here(record)
+            return False
+        if record.move.once is None:
+            return True
+        deciding = layers(self.elsewhere(record.move.once))[1]
+        with closing(deciding):
+            decided = Control(deciding).last()
+        return decided is not None and decided.move is not None and decided.move.once is None
+
+    def follow(self, record: ControlRecord) -> None:
+        assert record.move is not None
+        assert self.elsewhere is not None
+        before, name = self.backing, self.control.name
+        self._stand_on(self.elsewhere(record.move.to))
+        self.control.name = name
+        before.close()
+
+    def locate(self) -> None:
+        """Go where the state is, if another one has taken the place in which it was opened."""
+        while (found := self.control.last()) is not None and self.has_moved(found):
+            self.follow(found)
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]
@@ -251,7 +280,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     def _check_missed(self, asked: Sequence[Key]) -> None:
         """Refuse keys of which none is there, nor can be, in the state of a topology."""
-        record = self.control.read() if self.lists else None
+        record = self.control.last() if self.lists else None
         if record is None or record.log_id == STAND_ALONE:
             return
         if self._key_types is None:

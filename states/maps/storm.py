@@ -79,7 +79,9 @@ def give_back(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
         )
-    record = _settled(state, control.last() or control.expect(), in_flight)
+    found = control.last() or control.expect()
+    control.check_here(found)
+    record = _settled(state, found, in_flight)
     if record is None:
         return 0
     control.replace(record)
@@ -185,9 +187,6 @@ class StormControl(Control):
             if self.occupant() is None:
                 raise NoStateError(self.where, self._backing.prefix, self._backing.prefixes())
             self._occupied = True
-
-    def check_begun(self) -> None:
-        self.expect()
 
     def begin(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()

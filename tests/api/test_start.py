@@ -18,7 +18,7 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
-from trident.api.start import start
+from trident.api.start import _start as start
 from trident.api.topology import TridentTopology
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMapState

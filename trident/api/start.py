@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from trident.api.run import Run
+from trident.api.start_checks import check_start, tell_unused, warn
 from trident.batch.attempt import Making
 from trident.batch.engine import E, Engine
 from trident.batch.failure_policy import FailurePolicy
@@ -20,6 +22,7 @@ from trident.drpc.calls import CallQueue
 from trident.drpc.request_engine import RequestEngine
 from trident.drpc.request_loop import RETRIES, RequestLoop
 from trident.drpc.service import LocalDRPC, SparkQueue
+from trident.errors import OperationTypeError, PlanError
 from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
@@ -29,14 +32,48 @@ from trident.log.held import HeldCheckpoint
 from trident.plan.nodes import OutputMode, StateNode
 from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
+from trident.plan.substitution import located
 from trident.states.state import State
 from trident.tuples.fields import Fields
 
 _logger = logging.getLogger("trident")
 
 
-def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
-    """Run a plan: its queries, and a clock for each of its batch groups.
+def start(plan: Plan, spark: Any, options: StartOptions) -> Run:
+    """Run a plan, on Spark with a session, with its states where they are now."""
+    plan = replace(plan, hosted=options.hosted, on_error=options.on_error)
+    check_start(plan, options)
+    engine = _engine(plan, spark, options)
+    warn(plan, options)
+    tell_unused(plan)
+    found = located(plan)
+    return _start(found, engine if found is plan else _engine(found, spark, options), options)
+
+
+def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
+    """What runs the plan: Spark with a session, else this process."""
+    if spark is None:
+        from trident.local.local_engine import LocalEngine
+
+        if options.engine == "spark":
+            advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
+            raise PlanError('start: engine="spark" was given without a session', "", (), advice)
+        return LocalEngine(plan)
+    if not hasattr(spark, "createDataFrame"):
+        advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
+        raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
+    from trident.spark.spark_engine import SparkEngine  # pyspark is optional
+    from trident.spark.versions import is_connect
+
+    if options.max_errors is not None and is_connect(spark):
+        advice = "Leave it out, or use a classic session: a server doesn't tell what tasks count."
+        raise PlanError("start: Spark Connect has no max_errors=", "", (), advice)
+
+    return SparkEngine(plan, spark, options.engine)
+
+
+def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
+    """Start its queries, and a clock for each of its batch groups.
 
     Where anything fails, clocks that run are stopped and all that was opened is closed.
     """

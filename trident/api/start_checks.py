@@ -112,7 +112,7 @@ def warn_inexact(plan: Plan, max_pending: int = 1) -> None:
         found = guarantee(plan, node, max_pending)
         if not found.exact:
             text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
-            warnings.warn(GuaranteeWarning(text), stacklevel=4)
+            warnings.warn(GuaranteeWarning(text), stacklevel=5)
 
 
 def warn_forgetful(plan: Plan) -> None:
@@ -126,7 +126,7 @@ def warn_forgetful(plan: Plan) -> None:
                 "the state in a store that lasts, such as 'sqlite:counts.db', or start "
                 "without a checkpoint."
             )
-            warnings.warn(GuaranteeWarning(text), stacklevel=4)
+            warnings.warn(GuaranteeWarning(text), stacklevel=5)
 
 
 def tell_unused(plan: Plan) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
-from trident.api.start_checks import check_start, tell_unused, warn
 from trident.api.stream import GroupedStream, Stream, TridentState, check_not_updated
 from trident.backends.state_spec import StateLike
 from trident.batch.start_options import EngineChoice, OnFailure, StartOptions, Trigger
@@ -42,7 +40,6 @@ from trident.tuples.fields import Fields, FieldsLike
 if TYPE_CHECKING:
     from trident.api.run import Run
     from trident.batch.adopt import Adopt
-    from trident.batch.engine import Engine
     from trident.server.server import DRPCServer
 
 _logger = logging.getLogger("trident")
@@ -656,15 +653,10 @@ class TridentTopology(Published):
             on_error=on_error,
             max_errors=max_errors,
         )
-        plan = replace(self.plan(), hosted=hosted, on_error=on_error)
         with Briefly():
-            check_start(plan, options)
             from trident.api.start import start  # what declares a topology needs no engine
 
-            runs = _engine(plan, spark, options)
-            warn(plan, options)
-            tell_unused(plan)
-            self._run = start(plan, runs, options)
+            self._run = start(self.plan(), spark, options)
         return self._run
 
     def serve(self, host: str = "127.0.0.1", port: int | None = 3774, **options: Any) -> DRPCServer:
@@ -688,25 +680,3 @@ class TridentTopology(Published):
 
         with Briefly():
             return DRPCServer(self, host, port, **options).start()
-
-
-def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
-    """What runs the plan: Spark with a session, else this process."""
-    if spark is None:
-        from trident.local.local_engine import LocalEngine
-
-        if options.engine == "spark":
-            advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
-            raise PlanError('start: engine="spark" was given without a session', "", (), advice)
-        return LocalEngine(plan)
-    if not hasattr(spark, "createDataFrame"):
-        advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
-        raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
-    from trident.spark.spark_engine import SparkEngine  # pyspark is optional
-    from trident.spark.versions import is_connect
-
-    if options.max_errors is not None and is_connect(spark):
-        advice = "Leave it out, or use a classic session: a server doesn't tell what tasks count."
-        raise PlanError("start: Spark Connect has no max_errors=", "", (), advice)
-
-    return SparkEngine(plan, spark, options.engine)

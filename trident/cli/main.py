@@ -19,9 +19,10 @@ COMMANDS = {
     "doctor": "look at Java, Python, drivers and stores: what is missing, or set dangerously",
     "drpc": "call a function of a DRPC server",
     "explain": "print what a topology does, step by step, and what its states guarantee",
+    "rebuild": "build states anew beside the old ones, and have them take their places",
     "run": "run a topology until it ends, or until a signal comes",
     "serve": "answer the queries of a topology over HTTP and Thrift",
-    "state": "look into a state, copy it, or remove it",
+    "state": "look into a state, copy it, remove it, or have another one take its place",
 }
 """What each command does; its module is ``trident.cli.<command>``."""
 

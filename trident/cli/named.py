@@ -121,6 +121,16 @@ class NamedState:
         return state
 
     @property
+    def map_factory(self) -> MapStateFactory:
+        """Its factory, which can make states of other prefixes.
+
+        Raises UsageError for a state that is no map, and for one in another process's memory.
+        """
+        self.open().close()
+        assert isinstance(self.factory, MapStateFactory)
+        return self.factory
+
+    @property
     def store(self) -> object:
         """The configuration of the store, or of a database of rows; None where there is none."""
         return getattr(self.factory, "store", None) or getattr(self.factory, "database", None)

@@ -27,45 +27,10 @@ _LINE_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "topology",
-        metavar="module:topology",
-        help="a topology, or a function that returns one; looked for from the current folder",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        help="the folder of the log, or a URL of Redis, ZooKeeper or an object store; without it "
-        "nothing can be gone on from",
-    )
-    parser.add_argument(
-        "--spark",
-        nargs="?",
-        const="",
-        metavar="master",
-        help="run on Spark: local[*] where neither a master, nor sc://host of Spark Connect, is "
-        "given; under spark-submit where that says",
-    )
-    parser.add_argument(
-        "--engine", choices=get_args(EngineChoice), default="auto", help="see start (auto)"
-    )
+    add_start_arguments(parser)
     parser.add_argument(
         "--trigger", metavar="seconds", help="between the starts of batches; or: available"
     )
-    parser.add_argument("--retries", type=int, default=3, help="of a batch that fails (3)")
-    parser.add_argument(
-        "--on-failure", choices=get_args(OnFailure), default="stop", help="what follows then (stop)"
-    )
-    parser.add_argument(
-        "--on-error", choices=get_args(OnError), default="fail", help="of one bad tuple (fail)"
-    )
-    parser.add_argument("--max-errors", type=float, metavar="share", help="of bad tuples, from 0")
-    parser.add_argument(
-        "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
-    )
-    parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
-    beside = "beside a checkpoint by URL"
-    parser.add_argument("--spark-checkpoint", metavar="folder or URL", help=beside)
-    parser.add_argument("--hosted", choices=["driver"], help="which process updates all states")
     adopted = parser.add_mutually_exclusive_group()
     adopted.add_argument(
         "--adopt-checkpoint",
@@ -113,6 +78,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_server_arguments(parser, None)
 
 
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add those of all commands that start a topology."""
+    parser.add_argument(
+        "topology",
+        metavar="module:topology",
+        help="a topology, or a function that returns one; looked for from the current folder",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        help="the folder of the log, or a URL of Redis, ZooKeeper or an object store; without it "
+        "nothing can be gone on from",
+    )
+    parser.add_argument(
+        "--spark",
+        nargs="?",
+        const="",
+        metavar="master",
+        help="run on Spark: local[*] where neither a master, nor sc://host of Spark Connect, is "
+        "given; under spark-submit where that says",
+    )
+    parser.add_argument(
+        "--engine", choices=get_args(EngineChoice), default="auto", help="see start (auto)"
+    )
+    parser.add_argument("--retries", type=int, default=3, help="of a batch that fails (3)")
+    parser.add_argument(
+        "--on-failure", choices=get_args(OnFailure), default="stop", help="what follows then (stop)"
+    )
+    parser.add_argument(
+        "--on-error", choices=get_args(OnError), default="fail", help="of one bad tuple (fail)"
+    )
+    parser.add_argument("--max-errors", type=float, metavar="share", help="of bad tuples, from 0")
+    parser.add_argument(
+        "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
+    )
+    parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
+    beside = "beside a checkpoint by URL"
+    parser.add_argument("--spark-checkpoint", metavar="folder or URL", help=beside)
+    parser.add_argument("--hosted", choices=["driver"], help="which process updates all states")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run it; the batch under way is finished after a first signal, not after a second."""
     if arguments.restarts:
@@ -122,9 +127,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--within without --restarts: nothing is started again")
     topology = named_topology(arguments.topology)
     options = _options(arguments)
-    say = _nothing if arguments.json else _say
+    say = _nothing if arguments.json else print_line
     with ExitStack() as stack:
-        spark = None if arguments.spark is None else _session(arguments.spark)
+        spark = None if arguments.spark is None else session(arguments.spark)
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
             started = stack.enter_context(topology.start(spark, **options))
@@ -134,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         if serves:
             server = started.serve(**server_options(arguments))
             say(listening(server))
-        told = _BatchPrinter(arguments.json)
+        told = BatchPrinter(arguments.json)
         with until_a_signal() as ended:
             say(f"running {', '.join(started.groups) or 'queries only'}; Ctrl-C stops")
             only_queries = serves and not started.groups
@@ -164,12 +169,17 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
     return supervise(arguments.restarts, within)
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `start` takes, of these options."""
+def start_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `start` takes, of the options of all commands that start a topology."""
     given = vars(arguments)
     names = "checkpoint engine retries on_failure patience max_pending hosted on_error".split()
+    return {name: given[name] for name in (*names, "max_errors", "spark_checkpoint")}
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `start` takes, of these options."""
     return {
-        **{name: given[name] for name in (*names, "max_errors", "spark_checkpoint")},
+        **start_options(arguments),
         "trigger": _trigger(arguments.trigger),
         "adopt": _adopt(arguments),
         "accept_loss": dict(map(_loss, arguments.accept_loss)),
@@ -218,7 +228,7 @@ def _change(word: str) -> tuple[str, str]:
     return name, found
 
 
-def _session(master: str) -> Any:
+def session(master: str) -> Any:
     try:
         from trident.spark.session import session_at
     except ImportError as error:
@@ -226,7 +236,7 @@ def _session(master: str) -> Any:
     return session_at(master)
 
 
-class _BatchPrinter:
+class BatchPrinter:
     """What was told of a run's batches: each as JSON, or about one a second for a person."""
 
     def __init__(self, as_json: bool) -> None:
@@ -241,11 +251,11 @@ class _BatchPrinter:
                 if self._json:
                     print(progress.json)
                 elif self._is_due(progress):
-                    _say(_line(progress))
+                    print_line(_line(progress))
             if last and not self._json:
                 found = self._last.get(name)
                 after = f" after batch {found.txid}" if found else ""
-                _say(f"{name}: {group.status}{after}")
+                print_line(f"{name}: {group.status}{after}")
         sys.stdout.flush()
 
     def _new(self, name: str, recent: list[BatchProgress]) -> Iterator[BatchProgress]:
@@ -279,7 +289,7 @@ def _line(progress: BatchProgress) -> str:
     return text
 
 
-def _say(line: str) -> None:
+def print_line(line: str) -> None:
     print(one_line(line), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""``python -m trident state``: look into a state, copy it, or remove it."""
+"""``python -m trident state``: look into a state, copy it, remove it, or swap it for another."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from trident.states.errors import DROPPING, UsageError
 from trident.states.keys import decode_key
 from trident.states.maps.copying import CopyProgress, copy_state
 from trident.states.maps.dropping import check_droppable, drop_state
+from trident.states.maps.moving import swap_states
 from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import one_line
 
@@ -26,6 +27,7 @@ _PARTS = {
     "get": "print committed values",
     "info": "tell whose a state is, as of which batch, and how it is kept",
     "keys": "print the keys that have a committed value",
+    "swap": "have states that were built anew take the places of others",
 }
 
 
@@ -35,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         name: choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
         for name, what in _PARTS.items()
     }
-    copy, drop, get, info, keys = parts.values()
+    copy, drop, get, info, keys, swap = parts.values()
     copy.add_argument("source", metavar="from", help=HELP)
     copy.add_argument(
         "target",
@@ -71,6 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keys.add_argument("--values", action="store_true", help="with their values")
     keys.add_argument("--json", action="store_true", help="an object on a line for each key")
     keys.set_defaults(part=_keys)
+    swap.add_argument(
+        "pairs",
+        nargs="+",
+        metavar="state prefix",
+        help=f"{HELP}; and the prefix of the state that takes its place, in the same store. States "
+        "that share batches are named together",
+    )
+    swap.set_defaults(part=_swap)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,6 +95,7 @@ def _copy(arguments: argparse.Namespace) -> int:
     if transform is not None and not callable(transform):
         raise UsageError(f"{arguments.map} is no function, but a", type(transform).__name__)
     with closing(source.open()) as state:
+        state.locate()
         target = named_state(arguments.target, prefix=state.backing.prefix or None)
         if source.store == target.store:
             raise UsageError("from and to are one place:", target.shown)
@@ -165,6 +176,18 @@ def _info(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _swap(arguments: argparse.Namespace) -> int:
+    """Swap them, which may be killed and run again."""
+    words = arguments.pairs
+    if len(words) % 2:
+        raise UsageError("state swap: no prefix is given for", words[-1])
+    states = dict(zip(words[::2], words[1::2], strict=True))
+    swap_states([(named_state(word).map_factory, prefix) for word, prefix in states.items()])
+    for word, prefix in states.items():
+        print(f"{named_state(word).shown} is the state with the prefix {prefix!r} now")
+    return 0
+
+
 def _shown(fact: object) -> str:
     return f"{fact:,}" if type(fact) is int else one_line(str(fact))
 
@@ -192,7 +215,10 @@ def _told_by_record(state: StoredMap) -> Mapping[str, Any]:
     record = ControlRecord.decode(data)
     log_id = record.log_id.removeprefix(UNFINISHED)
     txid, attempt = record.token
-    if record.log_id == GIVEN_BACK:
+    if record.move is not None:
+        about = "" if record.move.once is None else "about to be "
+        status = f"{about}replaced by the state with the prefix {record.move.to!r}"
+    elif record.log_id == GIVEN_BACK:
         status = "given back to Storm"
     elif log_id == DROPPING:
         status = "being removed: drop once more"
@@ -229,6 +255,7 @@ def _count_entries(state: StoredMap) -> int | None:
 def _keys(arguments: argparse.Namespace) -> int:
     """Print the keys, some at a time; where batches go on meanwhile each is of its own moment."""
     with closing(named_state(arguments.state).open()) as state:
+        state.locate()
         state.control.expect()
         for page in state.tables.reading.pages():
             keys = [decode_key(key) for key in dict(page)]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from trident.errors import OperationTypeError
+from trident.errors import OperationTypeError, UsageError
 from trident.states.values import Token
 
 if TYPE_CHECKING:
@@ -29,6 +29,17 @@ class ITridentDataSource(ABC):
     @abstractmethod
     def getOutputFields(self) -> Fields:
         """Return the names, and where known the types, of the emitted values."""
+
+    def from_history(self, since: str | None) -> ITridentDataSource:
+        """Return the spout as ``python -m trident rebuild`` runs it: `since` is what its ``--from``
+        said, and a batch may be as large as memory allows.
+
+        By default it is the spout itself, which begins at its beginning, and no `since` is right.
+        """
+        if since is not None:
+            advice = "Leave --from out: it is read from its beginning."
+            raise UsageError(f"{type(self).__name__} doesn't begin at", since, (), advice)
+        return self
 
     def __repr__(self) -> str:
         try:

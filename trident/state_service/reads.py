@@ -155,7 +155,7 @@ def _found(state: State, view: Any, keys: Keys, single: bool, read: Read) -> _Fo
     """What a view shows of some keys, and perhaps the single value, by one call."""
     # A map that isn't opaque has no cut: what it shows is at least what this record says.
     told = None if state.kind is StateType.OPAQUE else state.control
-    record = None if told is None else told.read()
+    record = None if told is None else told.last()
     txid = view.txid
     if record is not None:
         txid = record.token.txid if read == "latest" else record.committed

@@ -1,16 +1,16 @@
-"""A plan as a tester runs it: with other sources, with stores in trouble, and what it records."""
+"""What a tester's plan records of its steps, and stores in trouble."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, Self, TypeVar
 
 from trident.operations.interfaces import StateUpdater, TridentCollector
-from trident.plan.nodes import DRPCNode, Kind, Node, SourceNode, StateDeclaration, StateUpdateNode
+from trident.plan.nodes import DRPCNode, Node, StateDeclaration, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
 from trident.states.errors import FailedException, StateError, StateUnavailableError
@@ -20,34 +20,6 @@ from trident.states.values import StateType
 from trident.tuples.fields import Fields
 
 T = TypeVar("T")
-
-
-def substituted(
-    plan: Plan,
-    source: Callable[[Fields, Kind], Any],
-    state: Callable[[StateDeclaration], StateDeclaration],
-) -> dict[Node, Node]:
-    """Return a copy of each node of a plan, with other sources and states.
-
-    A source is made of the fields and kind of the one before: a spout, also for a DataFrame.
-    """
-    copies: dict[Node, Node] = {}
-
-    def other(value: Any) -> Any:
-        if isinstance(value, Node):
-            return copies[value]
-        if isinstance(value, tuple):
-            return tuple(map(other, value))
-        return state(value) if isinstance(value, StateDeclaration) else value
-
-    for node in plan.nodes:
-        parts = {each.name: getattr(node, each.name) for each in fields(node)}
-        changed = {name: other(value) for name, value in parts.items()}
-        if isinstance(node, SourceNode):
-            fed = source(node.declared, node.kind)
-            changed |= {"source": fed, "clock": "spout", "output_mode": "append"}
-        copies[node] = replace(node, **changed)
-    return copies
 
 
 def ends(plan: Plan) -> list[Node]:

@@ -27,6 +27,7 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.plan.nodes import StateDeclaration, StateNode
 from trident.plan.plan import Plan
+from trident.plan.substitution import substituted
 from trident.spouts.fixed import SimulatedCrash
 from trident.states.backing_map import Codec
 from trident.states.errors import FailedException
@@ -40,7 +41,6 @@ from trident.testing.substitution import (
     TroubledStore,
     ends,
     recorded_plan,
-    substituted,
 )
 from trident.testing.tested_group import Fed, TestClock, TestedGroup
 
@@ -123,7 +123,12 @@ class Tester:
                 return replace(declared, factory=declared.factory.moved(self._tables))
             return _tested(declared, self._trouble, in_memory)
 
-        copies = substituted(before, Fed, tested)
+        by_spout = {"clock": "spout", "output_mode": "append"}
+        copies = substituted(
+            before.nodes,
+            lambda node: {"source": Fed(node.declared, node.kind), **by_spout},
+            tested,
+        )
         watched = dict.fromkeys([*ends(before), *(stream._node for stream in watch)])
         self._plan = recorded_plan(copies, watched, self._recorded)
         engine = _engine(self._plan, spark)

@@ -241,6 +241,8 @@ class KafkaCoordinator(PartitionCoordinator):
         }
         if not due:
             return
+        offsets = self._settings.offsets
+        self._begins.update({each: offsets[_name(each)] for each in due if _name(each) in offsets})
         self._begins.update(self._committed(due))
         left = {place: strategy for place, strategy in due.items() if place not in self._begins}
         for place, offset in self._offsets(left).items():

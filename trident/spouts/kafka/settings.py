@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
@@ -75,6 +75,8 @@ class KafkaSettings:
     poll_timeout: float
     partition_refresh: float
     client: Mapping[str, Any]
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    """Where to begin in some partitions, by ``topic-partition``, whatever the strategy."""
 
     def __repr__(self) -> str:
         # Names only: there is no telling which values are secret.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Never
+from typing import Any, Never, Self
 
 from trident.errors import described
 from trident.spouts.kafka.coordinator import KafkaCoordinator
@@ -32,6 +36,10 @@ from trident.tuples.fields import Fields, FieldsLike
 
 Topics = str | Sequence[str] | re.Pattern[str]
 Deserializer = str | Decoder
+_MOST_RECORDS = 250_000
+_BYTES_A_RECORD = 256 << 10
+"""Of free memory, for each record of a partition: a batch has several partitions, and twice as many
+records are fetched ahead."""
 
 
 class OfKafka:
@@ -45,6 +53,48 @@ class OfKafka:
 
     def getOutputFields(self) -> Fields:
         return self.settings.fields
+
+    def from_history(self, since: str | None) -> Self:
+        """Return the spout as a rebuild runs it.
+
+        It begins at ``"earliest"``, at a time (ISO 8601), or at offsets: ``{"topic": {"0": 17}}``,
+        with all partitions that are left out from their first record on.
+        """
+        history = copy(self)
+        records = max(self.settings.max_records, _most_records())
+        history.settings = replace(self.settings, max_records=records, **_beginning(since))
+        return history
+
+
+def _most_records() -> int:
+    """How many records of a partition a batch of history may hold, for the memory that is free."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_MOST_RECORDS, free // _BYTES_A_RECORD)
+
+
+def _beginning(since: str | None) -> dict[str, Any]:
+    """The settings of what ``--from`` says."""
+    if since is None:
+        return {}
+    given: dict[str, Any] = {"first_poll": FirstPollOffsetStrategy.EARLIEST, "timestamp": None}
+    if since == "earliest":
+        return given
+    try:
+        if not since.startswith("{"):
+            moment = datetime.fromisoformat(since)
+            strategy = FirstPollOffsetStrategy.TIMESTAMP
+            return {"first_poll": strategy, "timestamp": _milliseconds(moment)}
+        offsets = {
+            f"{topic}-{int(partition)}": int(offset)
+            for topic, found in json.loads(since).items()
+            for partition, offset in found.items()
+        }
+        if min(offsets.values(), default=0) < 0:
+            raise ValueError("an offset is below 0")
+    except (ValueError, TypeError, AttributeError):
+        allowed = ["earliest", "2026-01-31T12:00:00+00:00", '{"topic": {"0": 17}}']
+        raise UsageError("--from: a Kafka stream begins at none such:", since, allowed) from None
+    return {**given, "offsets": offsets}
 
 
 class KafkaTridentSpoutOpaque(OfKafka, IOpaquePartitionedTridentSpout):

@@ -1,0 +1,163 @@
+"""``python -m trident rebuild``, and ``state swap``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from trident import Count, FeederBatchSpout, MapGet, Split, Sum, TextFileSpout
+from trident import TridentTopology as Topology
+from trident.api.run import Run
+from trident.cli.main import main
+from trident.errors import MovedStateError
+from trident.spouts.feeder import FeedError
+
+FOLDER = "REBUILT_FOLDER"
+STATES = ["--state", "count", "--to", "count_2", "--state", "total", "--to", "total_2"]
+Said = Callable[..., str]
+
+
+def _declared(source: object) -> Topology:
+    place = f"sqlite:{os.environ[FOLDER]}/states.db"
+    topology = Topology()
+    words = topology.newStream("lines", source).each("line", Split(), "word")
+    counts = words.groupBy("word").persistentAggregate(place, Count(), "count")
+    lengths = words.withColumn("length long", len, "word")
+    lengths.persistentAggregate(place, "length", Sum(), "total")
+    topology.newDRPCStream("count").stateQuery(counts, "args", MapGet(), "n").project("n")
+    return topology
+
+
+def lines() -> Topology:
+    return _declared(TextFileSpout(f"{os.environ[FOLDER]}/*.txt"))
+
+
+def groups() -> Topology:
+    topology = lines()
+    topology.newStream("more", FeederBatchSpout("n long")).persistentAggregate(
+        "memory:more", "n", Sum(), "sum"
+    )
+    return topology
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """Run a command, and return what it prints: its output, or the one line of its error."""
+
+    def run(*words: str, status: int = 0) -> str:
+        assert main(words) == status
+        found = capsys.readouterr()
+        return found.err if status else found.out
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    (tmp_path / "history.txt").write_text("dog cat\ndog\n")
+    return tmp_path
+
+
+@pytest.fixture
+def fed(folder: Path) -> Iterator[FeederBatchSpout]:
+    return FeederBatchSpout("line string")
+
+
+@pytest.fixture
+def live(folder: Path, fed: FeederBatchSpout) -> Iterator[Run]:
+    """A run that has counted, wrongly."""
+    with _declared(fed).start(checkpoint=folder / "old") as run:
+        fed.feed([["dog"]])
+        yield run
+
+
+def rebuild(folder: Path, *more: str) -> list[str]:
+    here = f"{__name__}:lines"
+    return ["rebuild", here, *STATES, "--checkpoint", str(folder / "new"), *more]
+
+
+def test_readers_and_servers_go_on_with_what_was_built_anew(
+    folder: Path, live: Run, fed: FeederBatchSpout, said: Said
+) -> None:
+    with lines().serve(port=0) as server:
+
+        def ask() -> str:
+            return urlopen(f"{server.url}/drpc/count/dog").read().decode()
+
+        state = f"sqlite:{folder}/states.db?prefix=count"
+        assert (ask(), said("state", "get", state, "dog")) == ("[[1]]", "1\n")
+        told = said(*rebuild(folder))
+        assert told.splitlines()[-1].startswith("count_2 is count now, total_2 is total now. Start")
+        assert (ask(), said("state", "get", state, "dog")) == ("[[2]]", "2\n")
+        assert live.drpc.execute("count", "dog") == "[[2]]"
+        with pytest.raises(FeedError):
+            fed.feed([["dog"]])
+        with pytest.raises(MovedStateError, match=r"'count_2'.*Stop this topology"):
+            live.awaitTermination()
+        assert said("state", "keys", state, "--values") == "cat\t1\ndog\t2\n"
+        assert "replaced by the state with the prefix 'count_2'" in said("state", "info", state)
+
+
+def test_the_topology_goes_on_with_the_checkpoint_of_the_rebuild(folder: Path, said: Said) -> None:
+    run = ["run", f"{__name__}:lines", "--trigger", "available", "--checkpoint"]
+    said(*run, str(folder / "old"))
+    said(*rebuild(folder))
+    (folder / "more.txt").write_text("dog\n")
+    assert "batch 3, 1 tuples" in said(*run, str(folder / "new"))
+    state = f"sqlite:{folder}/states.db?prefix="
+    assert said("state", "get", f"{state}count", "dog") == "3\n"
+    assert said("state", "get", f"{state}total") == "12\n"
+    assert "belongs to another checkpoint" in said(*run, str(folder / "old"), status=1)
+    said("state", "drop", f"{state}count", "--yes")
+    assert said("state", "get", f"{state}count", "dog") == "3\n"
+    assert said(*rebuild(folder)).endswith("with another ends with an error.\n"), "once more"
+    again = [word.replace("_2", "_3") for word in rebuild(folder)]
+    said(*again[:-1], str(folder / "newest"))
+    assert said("state", "get", f"{state}count", "dog") == "3\n"
+    assert "belongs to another checkpoint" in said(*run, str(folder / "new"), status=1)
+
+
+def test_it_may_be_built_first_and_swapped_later(folder: Path, said: Said) -> None:
+    said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/old")
+    (folder / "more.txt").write_text("dog\n")
+    assert "nobody reads them yet" in said(*rebuild(folder, "--no-swap"))
+    state = f"sqlite:{folder}/states.db?prefix="
+    assert said("state", "get", f"{state}count", "dog") == "2\n"
+    assert said("state", "get", f"{state}count_2", "dog") == "3\n"
+    here = f"{__name__}:lines/"
+    said("state", "swap", f"{here}count", "count_2", f"{state}total", "total_2")
+    assert said("state", "get", f"{state}count", "dog") == "3\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--state", "count", "--to", "c"], "in the same batches is updated 'total'"),
+        (["--state", "cuont", "--to", "c"], "Did you mean 'count'?"),
+        (["--state", "count"], "the following arguments are required: --to"),
+        ([*STATES, "--to", "x"], "one --to belongs to each --state"),
+        (["--state", "count", "--to", "count", *STATES[4:]], "count has that prefix: 'count'"),
+        ([*STATES, "--from", "earliest"], "TextFileSpout doesn't begin at 'earliest'"),
+    ],
+)
+def test_what_cannot_be_rebuilt_is_refused(
+    folder: Path, said: Said, words: list[str], problem: str
+) -> None:
+    command = ["rebuild", f"{__name__}:lines", "--checkpoint", f"{folder}/new", *words]
+    if "required" in problem:
+        with pytest.raises(SystemExit):
+            main(command)
+        return
+    assert problem in said(*command, status=2)
+    assert not (folder / "new").exists()
+
+
+def test_a_topology_of_several_groups_is_refused(folder: Path, said: Said) -> None:
+    command = ["rebuild", f"{__name__}:groups", *STATES, "--checkpoint", f"{folder}/new"]
+    assert "more than one group of streams" in said(*command, status=2)
+    assert "rebuild without --checkpoint" in said(*command[:-2], status=2)

@@ -1,0 +1,288 @@
+"""A state that was built anew takes the place of the old one, whole, wherever it is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from trident.backends.memory import MemoryStore
+from trident.backends.sqlite import SQLiteStore
+from trident.backends.urls import state_from_url
+from trident.errors import MovedStateError, NoStateError, StaleBatchError, UsageError
+from trident.states import ControlRecord, StateType, Token, read_committed
+from trident.states.backing_map import IBackingMap, WrappedMap
+from trident.states.maps.dropping import drop_state
+from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.moving import swap_states
+from trident.states.maps.reading import read_latest
+from trident.states.maps.stored_map import StoredMap
+from trident.states.store import Store
+
+KEYS = [("dog",), ("cat",)]
+NAMES = ("a", "b", "c")
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Calls:
+    """What happens before a call of a store."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[str], None] = lambda name: None
+
+
+def _called(name: str) -> Any:
+    def method(self: Watched, *given: Any) -> Any:
+        self.calls.before(name)
+        return getattr(self.inner, name)(*given)
+
+    return method
+
+
+class Watched(WrappedMap):
+    def __init__(self, inner: IBackingMap, calls: Calls) -> None:
+        super().__init__(inner)
+        self.calls = calls
+
+    multiGet = _called("multiGet")
+    getControl = _called("getControl")
+    putControl = _called("putControl")
+    flush = _called("flush")
+
+    def askControl(self) -> Any:
+        return self.getControl
+
+
+@dataclass(frozen=True)
+class WatchedStore(Store):
+    inner: Store
+    calls: Calls
+    hosted = "driver"
+
+    kind: StateType = StateType.OPAQUE
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        return self.inner.identity
+
+    def at(self, prefix: str) -> WatchedStore:
+        return replace(self, inner=self.inner.at(prefix))
+
+    def open(self) -> IBackingMap:
+        inner: Any = self.inner
+        if isinstance(inner, SQLiteStore):
+            inner = replace(inner, kind=self.kind)
+        return Watched(inner.open(), self.calls)
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, calls: Calls) -> MapStateFactory:
+    """A store, as the factory of a state in it."""
+    if request.param == "memory":
+        inner: Store = MemoryStore(uuid4().hex)
+    else:
+        inner = state_from_url(f"sqlite:{tmp_path}/states.db?prefix=x&patience=0.01").store
+    return MapStateFactory(WatchedStore(inner, calls))
+
+
+def run_batch(factory: MapStateFactory, log: str, txid: int, value: Any) -> None:
+    """Run a batch of a log that sets both keys."""
+    with closing(factory.makeMap()) as state:
+        record = ControlRecord(log, Token(txid, 0), txid - 1)
+        state.control.begin(record)
+        state.beginCommit(record)
+        state.multiPut(KEYS, [value] * len(KEYS))
+        state.commit(record)
+        state.control.announce(state.control.ready(record))
+
+
+def builds(place: MapStateFactory, names: Sequence[str]) -> list[tuple[MapStateFactory, str]]:
+    """Old states of one log, after two batches, and new ones of another, after one."""
+    for name in names:
+        run_batch(place.at(name), "old", 1, 0)
+        run_batch(place.at(name), "old", 2, "old")
+        run_batch(place.at(f"{name}_2"), "new", 1, "new")
+    return [(place.at(name), f"{name}_2") for name in names]
+
+
+def values(states: Sequence[StoredMap]) -> list[Any]:
+    found = read_committed(
+        [("g", state) for state in states],
+        lambda views: [value for view in views for value in view.multiGet(KEYS)],
+    )
+    latest = read_latest(list(states), lambda views: [view.multiGet(KEYS) for view in views])
+    assert [each for pair in latest for each in pair] == found
+    return found
+
+
+def killed_after(calls: Calls, writes: int, swaps: Sequence[tuple[MapStateFactory, str]]) -> bool:
+    """Swap, and be killed after so many writes; return whether it was."""
+    left = iter([False] * writes)
+
+    def before(name: str) -> None:
+        if name in ("putControl", "flush") and next(left, True):
+            raise Killed
+
+    calls.before = before
+    try:
+        swap_states(swaps)
+    except Killed:
+        return True
+    finally:
+        calls.before = lambda name: None
+    return False
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_killed_anywhere_it_leaves_all_states_old_or_all_new(
+    place: MapStateFactory, calls: Calls, count: int
+) -> None:
+    seen = []
+    for writes in range(20):
+        swaps = builds(place, [f"{name}{writes}" for name in NAMES[:count]])
+        holders = [factory.makeMap() for factory, _ in swaps]
+        assert values(holders) == ["old"] * 2 * count
+        killed = killed_after(calls, writes, swaps)
+        seen.append(values([factory.makeMap() for factory, _ in swaps]))
+        assert values(holders) == seen[-1]
+        swap_states(swaps)
+        assert values(holders) == ["new"] * 2 * count
+        if not killed:
+            break
+    decided = seen.index(["new"] * 2 * count)
+    assert seen == [["old"] * 2 * count] * decided + [["new"] * 2 * count] * (len(seen) - decided)
+    assert (decided, len(seen)) == (2 * count - 1, 4 * count - 1), "each write was the last one"
+
+
+@pytest.mark.parametrize("kind", list(StateType))
+def test_a_query_that_is_under_way_finds_all_old_or_all_new(
+    place: MapStateFactory, calls: Calls, kind: StateType
+) -> None:
+    outcomes = set()
+    for moment in range(40):
+        names = [f"{name}{moment}" for name in NAMES[:2]]
+        swaps = builds(place.of_kind(kind), names)
+        held = [factory.makeMap() for factory, _ in swaps]
+        left = iter(range(moment))
+
+        def before(name: str, left: Any = left, swaps: Any = swaps) -> None:
+            if next(left, None) is None:
+                calls.before = lambda name: None
+                swap_states(swaps)
+
+        calls.before = before
+        found = read_committed(
+            [("g", state) for state in held],
+            lambda views: [value for view in views for value in view.multiGet(KEYS)],
+        )
+        done = calls.before is not before
+        calls.before = lambda name: None
+        assert found in (["old"] * 4, ["new"] * 4)
+        outcomes.add(found[0])
+        if not done:
+            break
+    else:
+        pytest.fail("the query has more calls than were tried")
+    assert outcomes == {"old", "new"}
+
+
+def test_the_driver_of_the_old_state_stops_at_its_next_step(place: MapStateFactory) -> None:
+    for done, refused in enumerate(["begin", "write", "ready", "announce", "read"]):
+        swaps = builds(place, [f"a{done}"])
+        state = swaps[0][0].makeMap()
+        record = ControlRecord("old", Token(3, 0), 2)
+
+        def write(state: StoredMap = state, record: ControlRecord = record) -> None:
+            state.beginCommit(record)
+            state.multiPut(KEYS, ["late"] * 2)
+            state.commit(record)
+
+        steps: dict[str, Callable[[], object]] = {
+            "begin": partial(state.control.begin, record),
+            "write": write,
+            "ready": partial(state.control.ready, record),
+            "announce": partial(state.control.announce, record.confirmed()),
+            "read": state.control.read,
+        }
+        for step, take in list(steps.items())[:done]:
+            assert step != refused
+            take()
+        swap_states(swaps)
+        # A write is only told that another token has begun; the attempt that follows learns why.
+        with pytest.raises(StaleBatchError if refused == "write" else MovedStateError) as raised:
+            steps[refused]()
+        if refused != "write":
+            assert f"'a{done}_2'" in str(raised.value)
+            assert "start it with the checkpoint" in str(raised.value)
+        assert values([swaps[0][0].makeMap()]) == ["new"] * 2
+
+
+def test_a_topology_finds_the_place_of_its_state_by_the_old_prefix(place: MapStateFactory) -> None:
+    swaps = builds(place, ["a"])
+    holder = place.at("a").makeMap()
+    assert place.at("a").located().identity[2] == "a"
+    swap_states(swaps)
+    run_batch(place.at("a").located(), "new", 2, "newer")
+    assert values([holder]) == ["newer"] * 2
+    run_batch(place.at("a_3"), "third", 1, "newest")
+    swap_states([(place.at("a"), "a_3")])
+    assert place.at("a").located().identity[2] == "a_3"
+    assert values([holder, place.at("a").makeMap(), place.at("a_2").makeMap()]) == ["newest"] * 6
+    with pytest.raises(MovedStateError, match="'a_3'"):
+        run_batch(place.at("a_2"), "new", 3, "nobody reads it")
+
+
+def test_it_may_be_called_again_and_changes_nothing(place: MapStateFactory, calls: Calls) -> None:
+    swaps = builds(place, NAMES[:2])
+    swap_states(swaps)
+    written = []
+    calls.before = lambda name: written.append(name) if name == "putControl" else None
+    swap_states(swaps)
+    assert not written
+
+
+def test_dropping_the_old_state_leaves_its_readers_the_way_to_the_new_one(tmp_path: Path) -> None:
+    place = state_from_url(f"sqlite:{tmp_path}/states.db?prefix=x")
+    swaps = builds(place, ["a"])
+    holder = place.at("a").makeMap()
+    swap_states(swaps)
+    with closing(place.at("a").makeMap()) as old:
+        drop_state(old)
+        assert old.backing.entries() == []
+    assert values([holder, place.at("a").makeMap()]) == ["new"] * 4
+
+
+def test_what_cannot_take_a_place_is_refused(place: MapStateFactory) -> None:
+    swaps = builds(place, NAMES[:2])
+    with pytest.raises(NoStateError):
+        swap_states([(place.at("a"), "nowhere")])
+    with pytest.raises(NoStateError):
+        swap_states([(place.at("nowhere"), "a_2")])
+    place.at("begun").makeMap().control.create(ControlRecord("new", Token(0, 0)))
+    with pytest.raises(UsageError, match="has committed no batch"):
+        swap_states([(place.at("a"), "begun")])
+    with pytest.raises(UsageError, match="of the same log"):
+        swap_states([(place.at("a"), "b")])
+    run_batch(place.at("other"), "other", 1, 1)
+    with pytest.raises(UsageError, match="several logs: 'new, other'"):
+        swap_states([(place.at("a"), "a_2"), (place.at("b"), "other")])
+    elsewhere = MapStateFactory(MemoryStore(uuid4().hex))
+    run_batch(elsewhere.at("c"), "old", 1, 0)
+    run_batch(elsewhere.at("c_2"), "new", 1, 0)
+    with pytest.raises(UsageError, match="several stores can't move at once"):
+        swap_states([*swaps, (elsewhere.at("c"), "c_2")])
+    assert values([place.at(name).makeMap() for name in NAMES[:2]]) == ["old"] * 4

@@ -1,0 +1,86 @@
+"""``python -m trident rebuild``: build states anew from history, then swap them in."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+from trident.api.start import start
+from trident.batch.start_options import StartOptions
+from trident.cli.named import named_topology
+from trident.cli.run import BatchPrinter, add_start_arguments, print_line, session, start_options
+from trident.cli.serve import until_a_signal
+from trident.errors import GuaranteeWarning
+from trident.plan.substitution import rebuilt
+from trident.states.errors import UsageError
+from trident.states.maps.moving import swap_states
+
+_CLOSE = 10.0
+"""Seconds: a run through all that is there which takes no longer has left little behind."""
+_LOOK_SECONDS = 0.05
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_start_arguments(parser)
+    parser.add_argument(
+        "--state",
+        action="append",
+        required=True,
+        metavar="name",
+        help="a state of the topology; each of those that share batches, with its --to",
+    )
+    parser.add_argument(
+        "--to",
+        action="append",
+        required=True,
+        metavar="prefix",
+        help="the new prefix of the state, in the same store",
+    )
+    parser.add_argument(
+        "--from",
+        dest="since",
+        metavar="place",
+        help="where Kafka's topics are read from: earliest, a time as 2026-01-31T12:00:00+00:00, "
+        'or offsets as {"topic": {"0": 17}}; without it each source says that itself',
+    )
+    parser.add_argument(
+        "--no-swap", action="store_true", help="only build them; state swap does the rest"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build and swap; may be killed at any point, and run again."""
+    if arguments.checkpoint is None:
+        advice = "A new one: its topology goes on from there after the swap."
+        raise UsageError("rebuild without --checkpoint", "", (), advice)
+    names, prefixes = arguments.state, arguments.to
+    if len(names) != len(prefixes) or len(set(names)) < len(names):
+        raise UsageError("rebuild: one --to belongs to each --state, found", ", ".join(names))
+    topology = named_topology(arguments.topology)
+    pairs = dict(zip(names, prefixes, strict=True))
+    plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
+    options = StartOptions(**start_options(arguments), trigger="available")
+    spark = None if arguments.spark is None else session(arguments.spark)
+    told = BatchPrinter(as_json=False)
+    with until_a_signal() as ended, warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuaranteeWarning)  # those of the topology's own start
+        took = _CLOSE
+        while took >= _CLOSE:
+            began = time.monotonic()
+            with start(plan, spark, options) as started:
+                while not ended.wait(_LOOK_SECONDS) and not started.awaitTermination(0):
+                    told.tell(started)
+            told.tell(started, last=True)
+            if ended.is_set():
+                raise KeyboardInterrupt  # the same command goes on
+            took = time.monotonic() - began
+    if arguments.no_swap:
+        print_line(f"built: {', '.join(prefixes)}; nobody reads them yet")
+        return 0
+    swap_states(swaps)
+    print_line(
+        f"{', '.join(f'{prefix} is {name} now' for name, prefix in pairs.items())}. Start the "
+        "topology with this checkpoint; one that runs with another ends with an error."
+    )
+    return 0
