@@ -1,9 +1,5 @@
-"""The control record: which attempt of which batch a state belongs to right now.
-
-Its bytes are the *fence*. With each write an attempt sends the bytes of the record that it began
-with, and a store that can compare them refuses the write where it holds other bytes. Announcing a
-commit changes the bytes, so that writes which are still under way are refused too.
-"""
+"""The control record: which attempt of which batch a state belongs to right now. Its bytes are the
+*fence* of an attempt's writes; docs/protocol.md, "The states follow", says how."""
 
 from __future__ import annotations
 
@@ -398,12 +394,8 @@ class Control:
         self._tell(record, stored)
 
     def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
-        """Replace `stored` by a record that begins no attempt.
-
-        A sharded store refuses it where one shard is further than the others, because an earlier
-        run died in the middle of a begin or because another shard lost writes. That is no error:
-        the next begin, whose token is above all of theirs, replaces every copy.
-        """
+        """Replace `stored` by a record that begins no attempt. Where a sharded store refuses it, as
+        one shard is further than the others, the next begin replaces every copy."""
         if not self._put(record.encode(), stored) and self._backing.getControl() != stored:
             raise StateUnavailableError(
                 self.place, "its control record changed while the run began", "Start again."
@@ -646,13 +638,10 @@ def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prep
 def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRecord) -> None:
     """Tell readers what the log has committed, once at start, before the first batch.
 
-    A crash between commit and announcement leaves records behind the log; a record that is not
-    behind stays as it is. A state that has none gets one, from which readers know that it is there
-    and waits for its first batch. States that one catalog keeps are told in one step.
-
-    Each state comes with a check as for :meth:`Control.begin`; the token of `committed` doesn't
-    matter. Raises UnownedStateError where there is no record, but something that would be taken for
-    this state's, and StateUnavailableError where a record changed after it was read.
+    A record that is not behind stays as it is; a state that has none gets one. Each state comes
+    with a check as for :meth:`Control.begin`; the token of `committed` doesn't matter. Raises
+    UnownedStateError where there is no record, but something that would be taken for this state's,
+    and StateUnavailableError where a record changed after it was read.
     """
     behind = [control.behind(committed, check) for control, check in controls]
     for change in _put_together([change for change in behind if change is not None]):

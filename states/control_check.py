@@ -1,9 +1,5 @@
-"""A state's control record, checked against the log: whether the store has lost writes.
-
-The log says which attempt of which batch was committed; the record in the store says how far that
-attempt came there. An attempt's last write at a store makes its record *ready*. So a store that
-lost the end of what it had acknowledged has lost that mark before any value of the batch.
-"""
+"""A state's control record, checked against the log: has the store lost writes? docs/protocol.md,
+"Lost writes", has the table of what may be found."""
 
 from __future__ import annotations
 
@@ -57,31 +53,9 @@ def check_record(
     where: str = "",
     lasts: bool = True,
 ) -> None:
-    """Return if `found` is what the log left, or what an attempt that failed may have left.
-
-    `own` is the attempt that the log has reserved, which has not begun the state yet, with what the
-    log has committed; `claim` what it says of the state. `lasts` is whether the store outlives the
-    process.
-
-    Raises
-    ------
-    LostStateError
-        When the log knows the state, and the store doesn't.
-    OtherLogError
-        When the record is another log's, in which a batch has begun; unless nothing of it was
-        ever made ready, the state is opaque, and `own` is later than all that was written.
-    RewoundStateError
-        When the record is older than the last batch that committed there.
-    LostWritesError
-        When that batch never became ready there.
-    StaleBatchError
-        When a later attempt has begun: that of another run, or of another copy of the log.
-    CopiedLogError
-        When the record tells of commits that the log doesn't know, or of a committed attempt
-        that hadn't begun the state.
-    LostPlanError
-        When the batch has begun there by another plan than the log's.
-    """
+    """Return if `found` is what the log left, or an attempt that failed; else raise the error of
+    what it means. `own` is the attempt that the log has reserved, which has not begun the state
+    yet, with what the log has committed; `lasts` says whether the store outlives the process."""
     listed = claim.listed_of(found)
     if found is None:
         if listed is not None:

@@ -1,9 +1,9 @@
-"""Which keys belong to which shard of a state, and the control record of all shards.
+"""Which keys belong to which shard of a state, and the control record of all: the *least* of its
+copies.
 
-A shard (a node of Memcached, or the keys of one hash tag in a Redis Cluster) can fail over, restart
-or lose its data by itself, and a write is compared with the record of its own shard. So every shard
-has a copy of the record. The state's record is the *least* of them. Shard 0 is written last when a
-state is created, so it says whether the state exists.
+A shard can fail over, restart or lose its data by itself, and a write is compared with the record
+of its own shard. Shard 0 is written last when a state is created, so it says whether the state
+exists.
 """
 
 from __future__ import annotations
@@ -109,20 +109,14 @@ def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
 def may_spread(
     found: Sequence[bytes | None], new: bytes, expected: bytes | None, state: str
 ) -> bool:
-    """Return whether `new` may take the place of what all shards hold.
+    """Return whether `new` may take the place of what all shards hold, `expected` the least of
+    them.
 
-    `found` is what each shard holds, and `expected` what the least of them has to be. Raises
-    CorruptStateError where a state that doesn't exist any more has left records of another log, or
-    a shard lost its record; or where one further on has begun the same batch by another plan, which
-    the least of them doesn't tell.
-
-    Notes
-    -----
-    Where a driver died between two shards their records differ; the next driver brings all of them
-    to `new`. A shard that is further than `new` was begun by a later attempt, which must not be
-    undone.
-    Whoever puts `new` compares each shard with what was found there and writes shard 0 last, so
-    that a state which was begun only partly counts as never begun.
+    A shard that is further than `new` was begun by a later attempt, which must not be undone.
+    Whoever puts `new` writes shard 0 last, so that a state which was begun only partly counts as
+    never begun. Raises CorruptStateError where a state that doesn't exist any more has left records
+    of another log, or a shard lost its record; or where one further on has begun the same batch by
+    another plan, which the least of them doesn't tell.
     """
     if least_control(found, state) != expected:
         return False

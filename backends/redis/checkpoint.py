@@ -24,12 +24,8 @@ return 1
 
 
 class RedisCheckpoint(CheckpointStore):
-    """The logs of one checkpoint on one server: alone, a service's master, or a cluster's node.
-
-    It has no lock. One would need a lease that a thread renews, by clocks that may stand still, and
-    would keep a driver out for as long after another was killed; and the log refuses whoever was
-    overtaken anyway. So the run that started last has the checkpoint.
-    """
+    """The logs of one checkpoint on one server: alone, a service's master, or a cluster's node. It
+    has no lock; docs/protocol.md, "The log decides", says why."""
 
     def __init__(self, store: RedisStore) -> None:
         self.where = _where(store)

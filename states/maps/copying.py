@@ -1,15 +1,6 @@
 """Copies a state into another place: all its entries, and its control record last of all.
-
-The entries are copied as they are stored, or as a function makes them, with who wrote them and the
-values before. So under the same control record they mean the same: a topology goes on there as it
-would have in the old place, by the same checkpoint, also where its last batch was cut short. A
-single value goes under the key that it has in the new place, where Storm has another one by
-default.
-
-Until all is there the new place has a *marker* in place of the control record: the same record,
-under a log id by which whoever reads or begins a state refuses it. It is also the fence of what the
-copy writes, so nothing of a copy that was killed arrives after its end.
-"""
+docs/protocol.md, "Copies", says why nothing is lost, nor counted twice. A single value goes under
+the key that it has in the new place, where Storm has another one by default."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""Rewrites what failed attempts have left, so that the batches they were of can be forgotten.
-
-A log remembers each batch whose committed attempt was not the first, because a stored entry may
-name another attempt of it. After a sweep no entry names a batch that was to be forgotten and means
-something else for it: each holds the committed value twice, under attempt 0, and so means the same
-to who remembers the batch and to who has forgotten it.
-"""
+"""Rewrites what failed attempts have left, so that the batches they were of can be forgotten:
+docs/protocol.md, "What is forgotten"."""
 
 from __future__ import annotations
 
@@ -22,12 +17,8 @@ _AT_ONCE = 1000
 
 
 def can_sweep(state: State | None) -> TypeGuard[State]:
-    """Whether no entry of a state names an attempt, or all that do can be found and rewritten.
-
-    The store has to compare its fence with each write, as what a late writer puts there after the
-    sweep would name what is forgotten. It has to remove under the fence too: readers of such a
-    store look at the control record once more when they have read.
-    """
+    """Whether no entry of a state names an attempt, or all that do can be found, and rewritten
+    under the fence, as a late writer's would name what is forgotten."""
     if not isinstance(state, StoredMap):
         return state is not None and not state.names_attempts
     if state.kind is not StateType.OPAQUE:

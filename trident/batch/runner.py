@@ -45,15 +45,10 @@ MOST_RETRIED = 192
 class BatchRunner:
     """The batches of one group, whatever engine runs them and whatever clock makes them.
 
-    A batch is made, committed and acknowledged. The first touches no store and no log, so it may
-    come before the batch before has committed. Lives on the driver; :meth:`commit` may be another
-    thread's than the other calls, while no attempt is tried again.
-
-    `source` is how errors name the log of what makes the batches. Who stops the run sets
-    `stopping`, which ends every wait.
-
-    The protocol is section 4 of the design. The only commit point is one exclusive log entry; it
-    reserves the next txid's attempt 0 for its writer, so a batch costs one durable write.
+    To make a batch touches no store and no log, so it may come before the batch before has
+    committed. Lives on the driver; :meth:`commit` may be another thread's than the other calls,
+    while no attempt is tried again. `source` is how errors name the log of what makes the batches.
+    Who stops the run sets `stopping`, which ends every wait.
     """
 
     def __init__(

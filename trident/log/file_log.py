@@ -30,21 +30,10 @@ class _OwnFile:
 class FileLog(Log):
     """Files of entries, each of which is written by who has created it, and by nobody else.
 
-    The newest entry is the last one of the highest file that has any. Who goes on from an entry of
-    another writer
-
-    1. creates a file of the next number, exclusively, with nothing in it;
-    2. reads the newest entry again, which has to be the one that is gone on from;
-    3. appends to the file, and syncs it and the folder.
-
-    After that an entry costs one append and one sync. Either way it counts only where a listing
-    afterwards shows no higher file. So of two writers one always stops: either that listing comes
-    after the other's first step, and shows its file, or the entry is there before the other's
-    second step, which finds it.
-
-    A file that is large enough is followed by the next, and so is one in which an append has
-    failed: what that left may be there, or in part, or only as long as the system remembers it.
-    Only the end of a file can be torn. Lower files are removed, as each entry holds everything.
+    How a writer goes on from another's entry is in docs/protocol.md, "The log decides". A file that
+    is large enough is followed by the next, and so is one in which an append has failed: what that
+    left may be there, or in part, or only as long as the system remembers it. Only the end of a
+    file can be torn. Lower files are removed, as each entry holds everything.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -18,15 +18,12 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 
 
 class StoredLog(Log):
-    """A log as one value of a checkpoint's store.
+    """A log as one value of a checkpoint's store, which replaces it only where it is what the
+    writer expects.
 
-    The store replaces a value only where it is what the writer expects.
-
-    An entry holds everything, so the newest is all that is kept: appending compares what is there
-    with the entry that was gone on from, and replaces it, in one step. So there is nothing to
-    remove, and of two writers of one number exactly one succeeds. As an entry names its writer and
-    its number, no two are equal, and a request that arrives late finds another than it expects.
-    Where the answer is lost the same entry is appended again, which succeeds where it is there.
+    An entry holds everything, so the newest is all that is kept. No two are equal, as each names
+    its writer and its number: a request that arrives late finds another than it expects. Where the
+    answer is lost the same entry is appended again, which succeeds where it is there.
     """
 
     def __init__(self, store: CheckpointStore, group: str) -> None:
