@@ -29,19 +29,19 @@ class Codec(Enum):
 
 
 class Ability(Enum):
-    """Something a store can do beyond the two methods."""
+    """What a store can do beyond the two methods: each is a method that its class overrides."""
 
-    FENCED = "a write and its comparison with the control record are one atomic step"
-    ENTRY = "a write can be made conditional on the entry that was read"
-    VERSIONED = "of two writes the one of the higher version wins"
-    ADD = "adds amounts to opaque values by itself"
-    REMOVE = "entries can be removed under the fence"
-    SNAPSHOT = "several reads can be made of one moment"
-    LIST = "all entries can be listed"
-    LOOK = "entries are found where there is no control record"
-    TOGETHER = "control records of several states are replaced in one step"
-    PREPARE = "an announcement is tried before the batch is committed"
-    DROP = "a state can be removed as a whole"
+    FENCED = "multiPutFenced"
+    ENTRY = "multiPutVersioned"
+    VERSIONED = "multiPutAt"
+    ADD = "multiAddFenced"
+    REMOVE = "multiRemoveFenced"
+    SNAPSHOT = "snapshot"
+    LIST = "entries"
+    LOOK = "occupant"
+    TOGETHER = "putControls"
+    PREPARE = "prepareControls"
+    DROP = "drop"
 
 
 class IBackingMap(Askable, ABC):
@@ -288,21 +288,6 @@ class IBackingMap(Askable, ABC):
         """Let go of connections; may be called twice. The default has none."""
 
 
-_OVERRIDES = {
-    Ability.FENCED: "multiPutFenced",
-    Ability.ENTRY: "multiPutVersioned",
-    Ability.VERSIONED: "multiPutAt",
-    Ability.ADD: "multiAddFenced",
-    Ability.REMOVE: "multiRemoveFenced",
-    Ability.SNAPSHOT: "snapshot",
-    Ability.LIST: "entries",
-    Ability.LOOK: "occupant",
-    Ability.TOGETHER: "putControls",
-    Ability.PREPARE: "prepareControls",
-    Ability.DROP: "drop",
-}
-
-
 def abilities(backing: IBackingMap) -> frozenset[Ability]:
     """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
 
@@ -325,8 +310,8 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
     """Return what the maps of a class can do, without one of them."""
     return frozenset(
         ability
-        for ability, method in _OVERRIDES.items()
-        if getattr(kind, method) is not getattr(IBackingMap, method)
+        for ability in Ability
+        if getattr(kind, ability.value) is not getattr(IBackingMap, ability.value)
     )
 
 

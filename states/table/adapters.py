@@ -52,12 +52,6 @@ class CheckedTable(Table):
         self._count_put(keys)
         return self._write(keys, entries)
 
-    def remove(self, keys: Sequence[Any]) -> None:
-        raise NotImplementedError
-
-    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
-        raise NotImplementedError
-
     def entries(self) -> Sequence[tuple[Any, Any]]:
         if not self.lists:
             raise StateError(

@@ -64,13 +64,13 @@ class Table(ABC):
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         """Store `entries`; return the keys that were refused; raises where overtaken, or lost."""
 
-    @abstractmethod
     def remove(self, keys: Sequence[Any]) -> None:
         """Remove entries for good; raises as :meth:`write` does."""
+        raise NotImplementedError
 
-    @abstractmethod
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
         """Have the store add `amounts` to the values of `keys`; raises as :meth:`write` does."""
+        raise NotImplementedError
 
     @abstractmethod
     def entries(self) -> Sequence[tuple[Any, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,6 @@ from trident.operations.interfaces import (
     PlainFunction,
     QueryFunction,
     TridentCollector,
-    TridentOperationContext,
     operation_name,
 )
 from trident.states.asking import Wait
@@ -227,15 +226,10 @@ class Negate(Filter):
             what = "Negate: expected a filter, found"
             raise OperationTypeError(what, described(filter), (), advice)
         self.filter = filter if isinstance(filter, Filter) else CallableFilter(filter)
+        self._wrapped = (self.filter,)
         self.deterministic = self.filter.deterministic
         self.positional = self.filter.positional
         self.label = f"Negate({operation_name(self.filter)})"
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.filter.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self.filter.cleanup()
 
     def isKeep(self, tuple: TridentTuple) -> bool:
         return not self.filter.isKeep(tuple)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any
@@ -14,7 +14,6 @@ from trident.operations.interfaces import (
     Operation,
     ReducerAggregator,
     TridentCollector,
-    TridentOperationContext,
     operation_name,
 )
 from trident.tuples import tuple_type
@@ -38,7 +37,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
     def __init__(self, links: Sequence[Link], inputs: Fields) -> None:
         self._links = tuple(links)
         self._places = [tuple(map(inputs.index, link.inputs)) for link in links]
-        operations = [link.aggregator for link in links]
+        self._wrapped = operations = [link.aggregator for link in links]
         self.deterministic = all(operation.deterministic for operation in operations)
         self.acts_on_nothing = any(operation.acts_on_nothing for operation in operations)
         self.label = f"chained({', '.join(map(operation_name, operations))})"
@@ -56,14 +55,6 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
             if isinstance(link.aggregator, _Combined)
         ]
         return ChainedAggregator(links, outputs)
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        for link in self._links:
-            link.aggregator.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        for link in self._links:
-            link.aggregator.cleanup()
 
     def init(self, batchId: object, collector: TridentCollector) -> list[_Part]:
         return [_Part(link, batchId) for link in self._links]
@@ -112,15 +103,10 @@ class _Seen(Aggregator[list[Any]]):
 
     def __init__(self, operation: CombinerAggregator[Any] | ReducerAggregator[Any]) -> None:
         self.operation: Any = operation
+        self._wrapped = (operation,)
         self.deterministic = operation.deterministic
         self.positional = operation.positional
         self.label = operation_name(operation)
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.operation.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self.operation.cleanup()
 
     def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
         return []

@@ -88,6 +88,8 @@ class Operation:
     positional: bool = False
     output_types: Sequence[object] | None = None
     identity: str | Callable[[], str] | None = None
+    _wrapped: Sequence[Operation] = ()
+    """Operations that it runs, which are prepared and cleaned up with it."""
 
     def __repr__(self) -> str:
         return operation_name(self)
@@ -97,11 +99,15 @@ class Operation:
 
         Once a task on Spark; once a partition and run on the local engine and in queries.
         """
+        for each in self._wrapped:
+            each.prepare(conf, context)
 
     def cleanup(self) -> None:
         """Release what `prepare` took, once for each time it was called, at the end of the task or
         run; not after a killed process.
         """
+        for each in self._wrapped:
+            each.cleanup()
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         """Spark types of the outputs, as far as they are known, in order.

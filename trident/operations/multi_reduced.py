@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trident.operations.interfaces import (
@@ -11,7 +11,6 @@ from trident.operations.interfaces import (
     MapFunction,
     MultiReducer,
     TridentCollector,
-    TridentOperationContext,
     operation_name,
 )
 from trident.tuples import TridentTuple, tuple_type
@@ -59,6 +58,7 @@ class _ReducerOfLaid(Aggregator[Any]):
         inputs: Sequence[Fields],
     ) -> None:
         self._reducer: Any = reducer
+        self._wrapped = (reducer,)
         self._inputs = tuple(inputs)
         self._group = group
         starts, start = [], 1 + len(group)
@@ -68,12 +68,6 @@ class _ReducerOfLaid(Aggregator[Any]):
         self._places = tuple(starts)
         self.deterministic = reducer.deterministic
         self.label = operation_name(reducer)
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self._reducer.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self._reducer.cleanup()
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         made: Sequence[str | None] = self._reducer.infer_types(inputs)

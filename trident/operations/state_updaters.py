@@ -6,14 +6,13 @@ state's bulk methods instead (``multiCombine``, ``multiFold``), which give the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from trident.operations.interfaces import (
     StateUpdater,
     TridentCollector,
-    TridentOperationContext,
 )
 from trident.states.keys import encode_key, one_of_equals
 from trident.states.map_state import MapState, Snapshottable
@@ -30,11 +29,8 @@ class AggregatingUpdater(StateUpdater[S]):
 
     aggregator: Any
 
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.aggregator.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self.aggregator.cleanup()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_wrapped", (self.aggregator,))
 
 
 @dataclass(frozen=True)
