@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from trident.backends.state_url import StateURL
 from trident.states.state import StateFactory
@@ -23,6 +25,9 @@ class StateSpec:
     renamed_from : str or None
         The first name of a state that is called otherwise by now: its checkpoint and its store go
         on to call it so.
+    schema_version, upgrade : int, callable
+        The version of the form that values have now, and what makes that form of an earlier one:
+        see :class:`~trident.states.ValueSchema`. By default the operation says both.
 
     Examples
     --------
@@ -34,6 +39,8 @@ class StateSpec:
     requiredNumPartitions: int | None = None
     name: str | None = None
     renamed_from: str | None = None
+    schema_version: int | None = None
+    upgrade: Callable[[Any, int], Any] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.stateFactory, str):  # which would show its password

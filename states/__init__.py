@@ -30,6 +30,7 @@ from trident.states.maps.factory import (
 from trident.states.maps.reading import read_committed, read_latest
 from trident.states.maps.storm import give_back
 from trident.states.printable import PRINTABLE_RECORDS
+from trident.states.schema import ValueSchema
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory
 from trident.states.store import Store
@@ -84,6 +85,7 @@ __all__ = [
     "TransactionalMap",
     "TransactionalValue",
     "TupleCollectionMap",
+    "ValueSchema",
     "ValueUpdater",
     "WrappedMap",
     "abilities",

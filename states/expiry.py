@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trident.states.errors import UsageError
+from trident.states.values import Versioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def now() -> datetime:
 def alive(values: Sequence[Any], moment: datetime) -> Sequence[Any]:
     """Return the values that there are at a moment: None for each that has expired.
 
+    What is kept with a version is handed on without it, as whoever asks doesn't know the form.
+
     Examples
     --------
     >>> noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -72,10 +75,13 @@ def alive(values: Sequence[Any], moment: datetime) -> Sequence[Any]:
     ...     tzinfo=UTC))
     ([1, None], [2])
     """
-    if KeepUntil not in set(map(type, values)):
+    if set(map(type, values)).isdisjoint((KeepUntil, Versioned)):
         return values
-    return [_alive(value, moment) if type(value) is KeepUntil else value for value in values]
+    return [_alive(value, moment) for value in values]
 
 
-def _alive(kept: KeepUntil, moment: datetime) -> Any:
-    return kept.value if moment < kept.until else None
+def _alive(kept: Any, moment: datetime) -> Any:
+    value = kept.value if type(kept) is Versioned else kept
+    if type(value) is not KeepUntil:
+        return value
+    return value.value if moment < value.until else None

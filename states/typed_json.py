@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from trident.states.expiry import KeepUntil
+from trident.states.values import Versioned
 
 
 def needs_tags(value: Any) -> bool:
@@ -45,7 +46,7 @@ def needs_tags(value: Any) -> bool:
     if kind is tuple:
         _any_needs(value)
         return True
-    if kind is KeepUntil:
+    if kind is KeepUntil or kind is Versioned:
         return needs_tags(value.value) or True
     if kind not in _TAGS:
         raise TypeError(f"a {_name(kind)}")
@@ -84,6 +85,8 @@ def tagged(value: Any) -> Any:
         return {"$dict": inside} if _tag_of(value) else inside
     if kind is KeepUntil:
         return {"$until": [tagged(value.value), _moment(value.until)]}
+    if kind is Versioned:
+        return {"$schema": [value.version, tagged(value.value)]}
     tag, write = _TAGS[kind]
     if kind is datetime and value.tzinfo is None:
         tag = "$timestamp_ntz"
@@ -163,6 +166,13 @@ def _read_until(content: list[Any]) -> KeepUntil:
     return KeepUntil(untagged(value), _read_timestamp(moment))
 
 
+def _read_version(content: list[Any]) -> Versioned:
+    version, value = content
+    if type(version) is not int:
+        raise TypeError("a version that is no number")
+    return Versioned(version, untagged(value))
+
+
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "$date": date.fromisoformat,
     "$timestamp": _read_timestamp,
@@ -175,6 +185,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "$map": _read_map,
     "$dict": _read_dict,
     "$until": _read_until,
+    "$schema": _read_version,
 }
 
 

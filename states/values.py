@@ -86,6 +86,13 @@ class OpaqueValue(NamedTuple):
     prev: Any
 
 
+class Versioned(NamedTuple):
+    """A value as it is kept where its form has a version, from 2."""
+
+    version: int
+    value: Any
+
+
 def own(value: Any) -> Any:
     """Return `value`, or a copy where it can be changed in place."""
     kind = type(value)

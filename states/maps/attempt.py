@@ -20,7 +20,7 @@ from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
-from trident.states.values import IMMUTABLE, own
+from trident.states.values import IMMUTABLE, Versioned, own
 
 Update = Callable[[Any], Any]
 
@@ -60,7 +60,13 @@ class MapAttempt:
         return [key for key, value, left in there if left is None is not value]
 
     def _alive(self, values: Sequence[Any]) -> Sequence[Any]:
-        return alive(values, self._moment)
+        left = alive(values, self._moment)
+        if left is not values and Versioned in set(map(type, values)):
+            raise StateError(
+                f"{self._table.where or 'the state'} holds values with a schema_version, which is "
+                "not declared: run the code that wrote them, or declare it with its upgrade()"
+            )
+        return left
 
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""

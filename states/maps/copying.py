@@ -111,6 +111,7 @@ def copy_state(
     record = source.control.expect()
     if record is None:
         raise NoStateError(source.backing.where, source.backing.prefix)
+    source, target = source.as_kept(), target.as_kept()
     if transform is None:
         return _Copy(source, target, record, tell).run()
     if not target.tables.reading.has_pages:

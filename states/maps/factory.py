@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from typing import Any, ClassVar, Literal, ParamSpec, Self, cast, get_args
@@ -17,6 +18,7 @@ from trident.states.map_state import Key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.storm import StormMap
 from trident.states.printable import masked
+from trident.states.schema import ValueSchema
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store
@@ -154,6 +156,8 @@ class MapStateFactory(StateFactory):
         Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
         For what Storm wrote with a KeyFactory; see
         :class:`~trident.states.table.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
+    schema : ValueSchema or None
+        The form that values have now, and how those of earlier forms become it.
 
     Raises
     ------
@@ -182,6 +186,7 @@ class MapStateFactory(StateFactory):
     written_by: WrittenBy = "trident"
     hosted: Hosted = None  # type: ignore[assignment]
     key_factory: KeyFactory | None = None
+    schema: ValueSchema | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         hosted = cast("str | None", self.hosted) or self.store.hosted
@@ -311,6 +316,12 @@ class MapStateFactory(StateFactory):
             store = replace(store, kind=kind)
         return replace(self, kind=kind, store=store)
 
+    def of_schema(self, schema: ValueSchema) -> Self:
+        """Return the factory of the same states whose values have another form."""
+        made = copy(self)  # not replace(): a factory may be made of other arguments than its fields
+        object.__setattr__(made, "schema", schema)
+        return made
+
     def makeState(
         self,
         conf: Mapping[str, Any] | None = None,
@@ -328,8 +339,9 @@ class MapStateFactory(StateFactory):
         key = self.store.snapshot_key if self.snapshot_key is None else self.snapshot_key
         backing = self.open()
         if self.written_by == "storm":
-            return StormMap(self.kind, backing, self.serializer, key)
-        made = (self.makes or _MAPS[self.kind])(backing, self.serializer, key)
+            return StormMap(self.kind, backing, self.serializer, key, self.schema)
+        kind = self.makes or _MAPS[self.kind]
+        made = kind(backing, self.serializer, key, self.schema)
         made.elsewhere = lambda prefix: self.at(prefix).open()
         return made
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import BURNT, Control, ControlRecord
@@ -17,6 +18,7 @@ from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
 from trident.states.maps.attempt import MapAttempt
 from trident.states.maps.key_types import KeyTypes
 from trident.states.maps.reading import CommittedMap, CommittedReads, read_committed
+from trident.states.schema import ValueSchema
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import Batch, State
 from trident.states.table.build import build, layers
@@ -75,6 +77,8 @@ class StoredMap(CommittedReads, SnapshottableMap):
         Makes bytes of values, for stores that exchange bytes.
     key : sequence
         Where the single value is kept.
+    schema : ValueSchema, optional
+        The form that values have now, where that has changed.
     """
 
     kept_as: Kind
@@ -88,9 +92,11 @@ class StoredMap(CommittedReads, SnapshottableMap):
         backing: IBackingMap | LayeredMap,
         serializer: Serializer | None = None,
         key: Key = GLOBAL_KEY,
+        schema: ValueSchema | None = None,
     ) -> None:
         self.key = key
         self.serializer = serializer or JSONSerializer()
+        self.schema = schema
         self.elsewhere: Callable[[str], IBackingMap | LayeredMap] | None = None
         """Opens the map with another prefix of the same store; None where nothing says how."""
         self._attempt: MapAttempt | None = None
@@ -102,13 +108,14 @@ class StoredMap(CommittedReads, SnapshottableMap):
         """How many tasks update the state, each through an object of its own."""
 
     def _stand_on(self, backing: IBackingMap | LayeredMap) -> None:
+        self._layered = backing
         wrapping, self.backing = layers(backing)
         self.caches = [layer for layer in wrapping if isinstance(layer, CachedMap)]
         self.control = Control(self.backing)
         able = abilities(self.backing)
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
-        self.tables = build(backing, self.kept_as, self.serializer)
+        self.tables = build(backing, self.kept_as, self.serializer, self.schema)
         self.lists = self.tables.reading.lists
         self._key_types: KeyTypes | None = None
 
@@ -343,6 +350,12 @@ class StoredMap(CommittedReads, SnapshottableMap):
     def snapshot(self) -> AbstractContextManager[object]:
         """Return a context in which everything that readers read is of one moment."""
         return self.backing.snapshot()
+
+    def as_kept(self) -> Self:
+        """Return the state with its values as they are kept, each in its own form."""
+        made = copy(self)
+        made.tables = build(self._layered, self.kept_as, self.serializer)
+        return made
 
     def close(self) -> None:
         self._attempt = None

@@ -13,6 +13,7 @@ from trident.states.kinds import KINDS
 from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind
 from trident.states.map_state import GLOBAL_KEY, Key, MapState
 from trident.states.maps.stored_map import StoredMap
+from trident.states.schema import ValueSchema
 from trident.states.serializers import Serializer
 from trident.states.state import Batch
 from trident.states.table.table import LayeredMap
@@ -216,9 +217,10 @@ class StormMap(StoredMap):
         backing: IBackingMap | LayeredMap,
         serializer: Serializer | None = None,
         key: Key = GLOBAL_KEY,
+        schema: ValueSchema | None = None,
     ) -> None:
         self.kept_as = _LAST_WRITTEN if kind is StateType.OPAQUE else KINDS[kind]
-        super().__init__(backing, serializer, key)
+        super().__init__(backing, serializer, key, schema)
         self.control: StormControl = StormControl(self.backing)
 
     def beginCommit(self, batch: Batch) -> NoReturn:

@@ -17,6 +17,7 @@ from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import Key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import masked
+from trident.states.values import Versioned
 
 Transform = Callable[[Key, Any], tuple[Key, Any] | None]
 """Makes a key and a value of a key and its value; None leaves both out."""
@@ -83,6 +84,8 @@ class TransformedEntries:
         """Return the encoded key and the value that are made of one; both None where none are."""
         if value is None:
             return None, None
+        version = value if type(value) is Versioned else None
+        value = version.value if version else value
         kept = value if isinstance(value, KeepUntil) else None
         try:
             made: Any = self._transform(key, kept.value if kept else value)
@@ -96,7 +99,8 @@ class TransformedEntries:
             case None | (_, None):
                 return None, None
             case (list() | tuple() as fields, new):
-                return encode_key(fields), replace(kept, value=new) if kept else new
+                new = replace(kept, value=new) if kept else new
+                return encode_key(fields), version._replace(value=new) if version else new
         raise CopyError(
             f"of the key {_shown(key)} the function has made {_shown(made)}",
             "Return the fields of a key, as a tuple, and a value: return (word, day), n. Return "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trident.states.backing_map import Ability, Codec, IBackingMap, abilities
 from trident.states.kinds.kind import Kind
+from trident.states.schema import ValueSchema
 from trident.states.serializers import Serializer
 from trident.states.table.adapters import (
     AddingTable,
@@ -17,6 +18,7 @@ from trident.states.table.adapters import (
     VersionedTable,
 )
 from trident.states.table.table import Counts, LayeredMap, Table
+from trident.states.table.upgrading import UpgradingTable
 from trident.states.values import StateType
 
 
@@ -29,15 +31,22 @@ class Tables:
     counts: Counts
 
 
-def build(backing: IBackingMap | LayeredMap, kind: Kind, serializer: Serializer) -> Tables:
+def build(
+    backing: IBackingMap | LayeredMap,
+    kind: Kind,
+    serializer: Serializer,
+    schema: ValueSchema | None = None,
+) -> Tables:
     """Return the tables of a state over a map, and the layers that it is wrapped in."""
     tables = layered(backing, kind)
-    if layers(backing)[1].codec is not Codec.BYTES:
-        return tables
-    reading, writing = (
-        SerializedTable(each, kind, serializer) for each in (tables.reading, tables.writing)
-    )
-    return Tables(writing, reading, tables.counts)
+    in_bytes = layers(backing)[1].codec is Codec.BYTES
+
+    def over(table: Table) -> Table:
+        if in_bytes:
+            table = SerializedTable(table, kind, serializer)
+        return table if schema is None else UpgradingTable(table, kind, schema)
+
+    return Tables(over(tables.writing), over(tables.reading), tables.counts)
 
 
 def layered(backing: IBackingMap | LayeredMap, kind: Kind) -> Tables:

@@ -10,7 +10,7 @@ import trident.states.table
 from tests.packaging.test_order import imports
 
 TABLE = Path(trident.states.table.__file__).parent
-LAYERS = ["cache", "named_keys", "split"]
+LAYERS = ["cache", "named_keys", "split", "upgrading"]
 
 
 def siblings(name: str) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from tests.spouts.decades import OpaqueShelf, Shelf
 from tests.transactional.test_bolts import Committer
 from trident import (
+    CombinerAggregator,
     Count,
     Duration,
     FixedBatchSpout,
@@ -58,6 +59,26 @@ class Total(ReducerAggregator[int]):
 
     def reduce(self, curr: int, tuple: Any) -> int:
         return curr + int(tuple[0])
+
+
+class Pairs(CombinerAggregator[list[int]]):
+    """A sum, and how many there were since it was no longer the sum alone."""
+
+    arity = 1
+    schema_version = 2
+
+    def init(self, tuple: Any) -> list[int]:
+        return [tuple[0], 1]
+
+    def combine(self, a: list[int], b: list[int]) -> list[int]:
+        return [a[0] + b[0], a[1] + b[1]]
+
+    def zero(self) -> list[int]:
+        return [0, 0]
+
+    def upgrade(self, value: Any, version: int) -> list[int]:
+        assert version == 1
+        return [value, 0]
 
 
 class Renamed(FixedBatchSpout):
@@ -374,6 +395,11 @@ CHANGES = {
         words(Max(), inputs="m", step=lambda s: s.each("n", lambda n: [n / 2], "m double")),
     ),
     "another type of an aggregate": Change(words(_giving("int")), words(_giving("long"))),
+    "any of these with a higher `schema_version`": Change(words(Sum()), words(Pairs())),
+    "the same of a window": Change(words(Sum(), window=EVEN), words(Pairs(), window=EVEN)),
+    "a lower `schema_version`": Change(
+        words(Pairs()), words(Sum()), says="give a schema_version after it, with an upgrade"
+    ),
     "another serializer, or `key_factory=`": Change(
         words(store="sqlite:{folder}/{name}.db?serializer=pickle"), words()
     ),

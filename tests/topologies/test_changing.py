@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,29 @@ from tests.topologies.changed import (
     ROWS,
     Change,
     Declare,
+    Pairs,
     Renamed,
     Told,
     committed,
     merged,
     tabled,
+    tumbling,
     words,
 )
-from tests.topologies.conftest import Engine
+from tests.topologies.conftest import Engine, contents
 from trident import (
     Adopt,
     Count,
+    Duration,
     FixedBatchSpout,
     GeneratorSpout,
+    MapGet,
     Max,
+    MemoryMapState,
+    ReducerAggregator,
     Rows,
+    SessionWindow,
+    SlidingCountWindow,
     Sum,
     TridentTopology,
     TumblingCountWindow,
@@ -41,10 +50,12 @@ from trident.errors import (
     DuplicateNameError,
     GuaranteeWarning,
     OperationTypeError,
+    PlanError,
     TridentError,
 )
 from trident.log.errors import ChangedTopologyError
 from trident.operations.annotations import identified
+from trident.states import ValueSchema
 from trident.states.errors import LostStateError
 from trident.testing.points import fail_at
 
@@ -421,6 +432,126 @@ def test_a_change_is_refused_on_both_engines(
         run.awaitTermination(PATIENCE)
     with pytest.raises(ChangedTopologyError, match=found):
         engine.start(after(engine.spark, engine.folder))
+
+
+def test_values_are_upgraded_on_both_engines(engine: Engine) -> None:
+    for aggregator, rows in (Sum(), ROWS), (Pairs(), [*ROWS, ["a", 5, 40], ["d", 7, 50]]):
+        declare = words(aggregator, spout=FixedBatchSpout(FIELDS, 3, *rows))
+        with engine.start(declare(engine.spark, engine.folder), trigger="available") as run:
+            run.awaitTermination(PATIENCE)
+    factory = state_from_url(f"sqlite:{engine.folder}/count.db?prefix=count")
+    assert contents(replace(factory, schema=ValueSchema(2, Pairs().upgrade))) == {
+        ("a",): [6, 1],
+        ("b",): [2, 0],
+        ("c",): [3, 0],
+        ("d",): [7, 1],
+    }
+
+
+def test_a_query_reads_the_new_form_of_what_is_there(life: Life) -> None:
+    life.run(words(Sum()))
+    topology = words(Pairs())(None, life.folder)
+    counts = topology.newStaticState(
+        StateSpec(
+            f"sqlite:{life.folder}/other.db?prefix=count",
+            name="other",
+            schema_version=2,
+            upgrade=lambda value, version: [value, version],
+        )
+    )
+    (life.folder / "other.db").write_bytes((life.folder / "count.db").read_bytes())
+    topology.newDRPCStream("get").stateQuery(counts, "args", MapGet(), "n").project("n")
+    with topology.start(checkpoint=life.checkpoint) as run:
+        assert run.drpc.execute("get", "c", PATIENCE) == "[[[3,1]]]"
+
+
+class Lasts(ReducerAggregator[list[int]]):
+    """The numbers of a window; its tuples have got a second field in its second form."""
+
+    def __init__(self, version: int) -> None:
+        self.schema_version = version
+
+    def init(self) -> list[int]:
+        return []
+
+    def reduce(self, curr: list[int], tuple: Any) -> list[int]:
+        return [*curr, *tuple]
+
+    def upgrade(self, value: Any, version: int) -> Any:
+        return [*value, -1]
+
+
+@pytest.mark.parametrize(
+    ("window", "before", "after", "inputs", "found"),
+    [
+        (TumblingCountWindow.of(2), Sum(), Pairs(), "n", [("a", [6, 1])]),
+        (
+            SlidingCountWindow.of(2, 1),
+            Lasts(1),
+            Lasts(2),
+            "n, at",
+            [("a", [1, -1, 5, 40]), ("d", [0, 5000])],
+        ),
+        (tumbling(100), Sum(), Pairs(), "n", [("a", [6, 1]), ("b", [2, 0]), ("c", [3, 0])]),
+        (
+            SessionWindow.of(Duration.of(50)).withTimestampField("at"),
+            Sum(),
+            Pairs(),
+            "n",
+            [("a", [6, 1]), ("b", [2, 0]), ("c", [3, 0])],
+        ),
+    ],
+    ids=["aggregates", "tuples", "times", "sessions"],
+)
+def test_what_is_in_open_windows_is_upgraded(
+    life: Life, window: Any, before: Any, after: Any, inputs: str, found: list[Any]
+) -> None:
+    emitted: list[Any] = []
+
+    def windowed(aggregator: Any, fields: str, *more: list[Any]) -> Declare:
+        def declare(session: Any, folder: Path) -> TridentTopology:
+            topology = TridentTopology()
+            stream = topology.newStream("words", FixedBatchSpout(FIELDS, 3, *ROWS, *more))
+            windows = stream.groupBy("word").window(
+                window, f"sqlite:{folder}/w.db", fields, aggregator, "value"
+            )
+            windows.peek(lambda word, value, *times: emitted.append((word, value)))
+            return topology
+
+        return declare
+
+    life.run(windowed(before, "n"))
+    emitted.clear()
+    life.run(windowed(after, inputs, ["a", 5, 40], ["d", 0, 5000]))
+    assert sorted(emitted) == found
+
+
+def test_a_state_in_memory_is_upgraded_too() -> None:
+    factory = MemoryMapState.Factory()
+    for aggregator in Sum(), Pairs():
+        topology = TridentTopology()
+        grouped = topology.newStream("w", FixedBatchSpout("n long", 3, [5])).groupBy("n")
+        counts = grouped.persistentAggregate(factory, "n", aggregator, "value")
+        if aggregator.schema_version == 1:
+            with topology.start(trigger="available") as run:
+                run.awaitTermination(PATIENCE)
+    assert contents(counts._node.state.factory) == {(5,): [5, 0]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "aggregator", "problem"),
+    [
+        ({"schema_version": 2}, Sum(), "without an upgrade.. of earlier values, of.*the StateSpec"),
+        ({"schema_version": 0}, Sum(), "schema_version is a whole number from 1, found.*0"),
+        ({}, type("Silent", (Sum,), {"schema_version": 2})(), "of earlier values, of.*Silent"),
+        ({"stateFactory": Rows("sqlite:a.db", "t", "k")}, Pairs(), "map states keep values"),
+    ],
+)
+def test_a_version_without_an_upgrade_is_refused(spec: Any, aggregator: Any, problem: str) -> None:
+    grouped = TridentTopology().newStream("w", FixedBatchSpout(FIELDS, 3, *ROWS)).groupBy("word")
+    state = StateSpec(**{"stateFactory": "memory:one", **spec})
+    with pytest.raises(PlanError, match=problem):
+        grouped.persistentAggregate(state, "n", aggregator, "value")
 
 
 def test_a_class_is_told_by_its_name_without_what_is_around_it() -> None:

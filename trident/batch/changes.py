@@ -15,8 +15,8 @@ _logger = logging.getLogger("trident")
 Topology = Mapping[str, Mapping[str, Any]]
 """What the log keeps: under ``sources`` the class of each stream's source, by its id; under
 ``states`` of each its class (``by``), what it sees (``of``), its ``key``, the type of an aggregate
-(``value``), its ``window``, and how it is ``kept`` otherwise than most. Empty where nothing is
-known. Of types one may be None: not known."""
+(``value``), the version of its form (``schema``), its ``window``, and how it is ``kept`` otherwise
+than most. Empty where nothing is known. Of types one may be None: not known."""
 
 
 class _Change(NamedTuple):
@@ -30,6 +30,11 @@ class _Change(NamedTuple):
 
 _OF_STATE = (
     "Bring back what was; or give the state another name (name=…), under which it begins anew."
+)
+_OF_VALUES = f"{_OF_STATE} Or give it a higher schema_version, with an upgrade() of what is there."
+_OF_SCHEMA = (
+    "Values of the later form may be there. Bring back its code; or give a schema_version after "
+    "it, with an upgrade() of that form too."
 )
 _OF_WINDOW = f"Open windows can't go on as others. {_OF_STATE}"
 _OF_STREAM = (
@@ -102,8 +107,14 @@ def _changed_states(
             continue
         if was.get("window") != found.get("window"):
             yield _Change("state", name, _shown(was), _shown(found), _OF_WINDOW, acceptable=False)
-        elif not _same_entries(was, found):
+            continue
+        version, now = was.get("schema", 1), found.get("schema", 1)
+        if now < version:
+            yield _Change("state", name, _shown(was), _shown(found), _OF_SCHEMA, acceptable=False)
+        elif not _same_keys(was, found):
             yield _Change("state", name, _shown(was), _shown(found), _OF_STATE)
+        elif now == version and not _same_values(was, found):
+            yield _Change("state", name, _shown(was), _shown(found), _OF_VALUES)
 
 
 def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bool:
@@ -114,15 +125,18 @@ def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bo
     return opaque and name not in entry.states and name not in entry.accepted
 
 
-def _same_entries(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether entries are what they were; an older log doesn't say all of it."""
-    if was["by"] != found["by"] or not _same_types(was.get("key", {}), found.get("key", {})):
-        return False
-    if "of" not in was or "of" not in found:
-        return True
+def _same_keys(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether entries are found and read as they were; an older log doesn't say all of it."""
+    kept = "of" not in was or was.get("kept") == found.get("kept")
+    return kept and _same_types(was.get("key", {}), found.get("key", {}))
+
+
+def _same_values(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether values are made as they were."""
+    if was["by"] != found["by"] or "of" not in was or "of" not in found:
+        return bool(was["by"] == found["by"])
     values = {"": was.get("value")}, {"": found.get("value")}
-    same = _same_types(was["of"], found["of"]) and _same_types(*values)
-    return same and was.get("kept") == found.get("kept")
+    return _same_types(was["of"], found["of"]) and _same_types(*values)
 
 
 def _same_types(was: Mapping[str, str | None], found: Mapping[str, str | None]) -> bool:
@@ -139,6 +153,8 @@ def _shown(state: Mapping[str, Any]) -> str:
             parts.append(f"{word} {told}")
     if value := state.get("value"):
         parts.append(f"as {value}")
+    if version := state.get("schema"):
+        parts.append(f"in version {version}")
     if kept := state.get("kept"):
         parts.append(f"kept {kept}")
     text = " ".join(parts)

@@ -82,17 +82,29 @@ class Operation:
     identity : str, callable or None
         Of an aggregator or updater, what of its parameters decides what a state holds, as text, or
         a method that returns it. The log keeps it with the class; a start with another is refused.
+    schema_version : int
+        Of an aggregator or updater, the version of the form of what a state holds. With a higher
+        one, `upgrade` makes that form of what is there, whatever else has changed.
     """
 
     deterministic: bool = True
     positional: bool = False
     output_types: Sequence[object] | None = None
     identity: str | Callable[[], str] | None = None
+    schema_version: int = 1
     _wrapped: Sequence[Operation] = ()
     """Operations that it runs, which are prepared and cleaned up with it."""
 
     def __repr__(self) -> str:
         return operation_name(self)
+
+    def upgrade(self, value: Any, version: int) -> Any:
+        """Return a value of an earlier `schema_version` in the form of this one; None removes it.
+
+        Called whenever such a value is read, by batches and by queries, without `prepare`. Of
+        windows that keep tuples it is given a tuple, as a list.
+        """
+        raise NotImplementedError(f"{operation_name(self)}.upgrade: from version {version}")
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
         """Get ready to run; called where the operation runs, before the first tuple.

@@ -26,7 +26,9 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.plan.plan import Connected, ConnectedSteps, Plan, ancestors
+from trident.plan.value_forms import Form, with_form
 from trident.states.errors import StateURLError
+from trident.states.schema import ValueSchema
 from trident.states.state import StateFactory
 from trident.tuples.fields import Fields
 from trident.windows.window_updater import WindowUpdater
@@ -99,6 +101,8 @@ class Builder:
         name: str | None,
         outputs: Iterable[str],
         key: Fields | None = None,
+        operation: object = None,
+        form: Form = ValueSchema,
     ) -> StateDeclaration:
         """Declare a state under its own name or the output's, which no other has, nor its place."""
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
@@ -111,6 +115,7 @@ class Builder:
         factory = state.factory.named(state.kept_name)
         if key is not None:
             factory = factory.keyed(list(key.types.values()))
+        factory = with_form(call, factory, spec, operation, form)
         self._check_identity(call, name, factory.identity)
         return replace(state, factory=factory)
 

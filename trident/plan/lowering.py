@@ -461,7 +461,7 @@ def persistent_aggregate(
     inputs, operation, outputs = given
     inputs, outputs = inputs or Fields(), outputs or Fields()
     key = group and parent.fields.select(group)
-    declaration = builder.state(call, state, name, outputs, key)
+    declaration = builder.state(call, state, name, outputs, key, operation)
     aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
     updater: StateUpdater[Any]
     if isinstance(aggregator, CombinerAggregator):
@@ -517,7 +517,7 @@ def partition_persist(
     """``partitionPersist(state, [inputs,] updater [, outputs])``."""
     call = "partitionPersist"
     inputs, operation, outputs = given
-    declaration = builder.state(call, state, name, outputs or Fields())
+    declaration = builder.state(call, state, name, outputs or Fields(), None, operation)
     updater = as_instance(call, operation, StateUpdater)
     seen = _selected(call, parent, inputs)
     types = updater.infer_types(parent.fields.select(seen))

@@ -101,6 +101,8 @@ def _described(node: StateUpdateNode) -> dict[str, Any]:
         found["window"] = updater.shape
     elif isinstance(updater, AggregatingUpdater):
         found["value"] = [*node.fields.types.values()][-1]
+    if (schema := getattr(node.state.factory, "schema", None)) is not None:
+        found["schema"] = schema.version
     if kept := _kept(node.state.factory):
         found["kept"] = kept
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from trident.errors import OperationTypeError, PlanError, described
@@ -35,6 +36,7 @@ from trident.windows.count_windows import CountWindowUpdater
 from trident.windows.session_windows import SessionWindowUpdater
 from trident.windows.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
 from trident.windows.watermarks import check_time
+from trident.windows.window_contents import WindowSchema
 from trident.windows.window_updater import WindowUpdater
 from trident.windows.windows import (
     BaseWindow,
@@ -94,7 +96,8 @@ def window(
     given_to = key, before.select(inputs), aggregator, len(outputs)
     updater = _updater(config, *given_to, times, streams)
     made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
-    declaration = builder.state(CALL, store, name, outputs)
+    form = partial(WindowSchema, contents=updater.contents)
+    declaration = builder.state(CALL, store, name, outputs, None, aggregator, form)
     _check_opaque(declaration)
     # The watermark is one, so windows by time are in one place, also those of groups.
     by_key = group is not None and isinstance(config, CountWindow)

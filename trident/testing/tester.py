@@ -418,6 +418,7 @@ def _tested(declared: StateDeclaration, trouble: Trouble, in_memory: bool) -> St
         factory.serializer,
         snapshot_key=factory.snapshot_key,
         key_factory=factory.key_factory,
+        schema=factory.schema,
     )
     return replace(declared, factory=tested)
 

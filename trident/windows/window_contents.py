@@ -25,6 +25,7 @@ from trident.operations.interfaces import (
 from trident.states.errors import CorruptStateError
 from trident.states.keys import decode_key
 from trident.states.maps.stored_map import StoredMap
+from trident.states.schema import ValueSchema
 from trident.states.updaters import ValueUpdater
 from trident.states.values import own
 from trident.tuples import tuple_type
@@ -95,6 +96,10 @@ class Contents(ABC):
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
         """Remove panes from the state."""
 
+    @abstractmethod
+    def upgraded(self, key: Row, value: Any, upgrade: Callable[[Any], Any]) -> Any:
+        """Return an entry with what an upgrade makes of what the aggregator has in it."""
+
 
 @dataclass(frozen=True)
 class Aggregates(Contents):
@@ -137,6 +142,9 @@ class Aggregates(Contents):
 
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
         state.multiRemove(self._keys(panes))
+
+    def upgraded(self, key: Row, value: Any, upgrade: Callable[[Any], Any]) -> Any:
+        return [upgrade(value[0])] if key[0] == self.name and value[0] is not None else value
 
     def _keys(self, panes: Iterable[Pane]) -> list[Row]:
         return [(self.name, *pane) for pane in panes]
@@ -196,6 +204,9 @@ class PaneTuples(Contents):
         chunks = [key for pane, n in counts.items() for key in chunk_keys(("tuples", *pane), n)]
         state.multiRemove([*_kept(counts), *chunks])
 
+    def upgraded(self, key: Row, value: Any, upgrade: Callable[[Any], Any]) -> Any:
+        return [upgrade(row) for row in value] if key[0] == "tuples" else value
+
     def _run(self, rows: Iterable[Any], batch: int, to: WindowCollector) -> None:
         aggregator = self.aggregator
         if isinstance(aggregator, ReducerAggregator):
@@ -238,6 +249,19 @@ class PaneTuples(Contents):
     def _counts(self, state: StoredMap, panes: Sequence[Pane]) -> dict[Pane, int]:
         found = state.multiGet(_kept(panes))
         return {pane: count for pane, count in zip(panes, found, strict=True) if count}
+
+
+@dataclass(frozen=True)
+class WindowSchema(ValueSchema):
+    """The form that aggregates, or tuples, in open windows have now."""
+
+    contents: Contents
+
+    def upgraded(self, key: bytes, value: Any, version: int) -> Any:
+        def upgrade(one: Any) -> Any:
+            return self.upgrade(one, version)
+
+        return self.contents.upgraded(decode_key(key), value, upgrade)
 
 
 @dataclass(frozen=True)

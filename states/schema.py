@@ -1,0 +1,67 @@
+"""Values whose form has changed: each is kept with its form's version, and upgraded when read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trident.states.errors import StateError
+from trident.states.expiry import KeepUntil
+from trident.states.keys import decode_key
+from trident.states.values import Versioned, own
+
+
+@dataclass(frozen=True)
+class ValueSchema:
+    """The form that the values of a state have now, and how those of earlier forms become it.
+
+    A value is kept with the version of its form, from version 2 on. So a store may hold values of
+    several forms: one is upgraded whenever it is read, and kept in the new form when it is updated.
+
+    Parameters
+    ----------
+    version : int
+        The version of the form, from 2. A value that is kept without one is of version 1.
+    upgrade : callable
+        Takes a value and its version, which is less than `version`; returns the value in the form
+        of `version`, or None to remove it. The same values give the same.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryStore
+    >>> from trident.states import MapStateFactory
+    >>> store = MemoryStore("visits")
+    >>> state = MapStateFactory(store).makeState()
+    >>> state.beginCommit(1)
+    >>> state.multiPut([("a",)], [3])
+    >>> state.commit(1)
+    >>> pairs = ValueSchema(2, lambda count, version: [count, 0])
+    >>> MapStateFactory(store, schema=pairs).makeState().multiGet([("a",)])
+    [[3, 0]]
+    """
+
+    version: int
+    upgrade: Callable[[Any, int], Any]
+
+    def kept(self, value: Any) -> Any:
+        """Return a value as it is kept: with its version."""
+        return None if value is None else Versioned(self.version, value)
+
+    def current(self, key: bytes, kept: Any) -> Any:
+        """Return a value that is kept in the form that it has now."""
+        version, value = kept if type(kept) is Versioned else (1, kept)
+        if version == self.version or value is None:
+            return value
+        if version > self.version:
+            raise StateError(
+                f"the value of the key {decode_key(key)!r} is of schema_version {version}, which "
+                f"this code doesn't know: it has {self.version}. Run the code that wrote it."
+            )
+        if type(value) is KeepUntil:
+            return KeepUntil(self.upgraded(key, own(value.value), version), value.until)
+        return self.upgraded(key, own(value), version)
+
+    def upgraded(self, key: bytes, value: Any, version: int) -> Any:
+        """Return what the value of a key is in the form that it has now."""
+        return self.upgrade(value, version)
