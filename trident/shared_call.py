@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock, Thread
@@ -44,6 +45,20 @@ class SharedCall(Generic[T]):
             self._began = monotonic()
         Thread(target=self._run, args=(future,), name="trident-asks", daemon=True).start()
         return future
+
+    async def within(self, seconds: float) -> T:
+        """Return the outcome, without blocking the event loop.
+
+        Raises TimeoutError where there is none in so many seconds. One that has been waited for as
+        long is not waited for again: else each who waits would be kept until it ends.
+        """
+        if self.under_way < seconds:
+            waiting = asyncio.wrap_future(self.ask())
+            # Else asyncio would log what the call raised that nobody waited for.
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
+            if (await asyncio.wait([waiting], timeout=seconds))[0]:
+                return waiting.result()
+        raise TimeoutError(f"no answer within {seconds:g} s")
 
     def _is_fresh(self) -> bool:
         return monotonic() - self._ended < self._fresh

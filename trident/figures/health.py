@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -46,7 +45,7 @@ class Health:
             for run in self._runs
             for name, status in run.status.items()
         ]
-        states = await self._states()
+        states = await asyncio.gather(*[probe.told() for probe in self._probes])
         failing = any(each["status"] == "failed" for each in groups)
         failing = failing or any(each["error"] for each in states)
         return {"status": "failing" if failing else "ok", "groups": groups, "states": states}
@@ -54,14 +53,6 @@ class Health:
     def close(self) -> None:
         for probe in self._probes:
             probe.close()
-
-    async def _states(self) -> list[dict[str, Any]]:
-        asked = [probe.ask() for probe in self._probes]
-        # One that has hung for long isn't waited for: each who waits would be kept until it ends.
-        waits = [asyncio.wrap_future(each) for each in asked if each is not None]
-        if waits:
-            await asyncio.wait(waits, timeout=LIMIT)
-        return [probe.told(future) for probe, future in zip(self._probes, asked, strict=True)]
 
 
 class _Probe:
@@ -75,13 +66,11 @@ class _Probe:
         self._lock = Lock()
         self._call = SharedCall(self._look, FRESH)
 
-    def ask(self) -> Future[str | None] | None:
-        """What will have the error, or None; None where the store has not answered for long."""
-        return None if self._call.under_way > LIMIT else self._call.ask()
-
-    def told(self, future: Future[str | None] | None) -> dict[str, Any]:
-        done = future is not None and future.done()
-        error = future.result() if future is not None and done else f"no answer within {LIMIT:g} s"
+    async def told(self) -> dict[str, Any]:
+        try:
+            error = await self._call.within(LIMIT)
+        except TimeoutError as late:
+            error = str(late)
         return {"state": self._node.state.name, "store": self._where, "error": error}
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -90,11 +89,7 @@ class ServerFigures:
 
         Those who ask at the same time are told the same. Raises TimeoutError after two seconds.
         """
-        if self._asked.under_way < LIMIT:  # else each who waits would be kept until it ends
-            future = asyncio.wrap_future(self._asked.ask())
-            for done in (await asyncio.wait([future], timeout=LIMIT))[0]:
-                return done.result()
-        raise TimeoutError(f"the figures could not be had within {LIMIT:g} s")
+        return await self._asked.within(LIMIT)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures as JSON values, of the shape that ``Run.figures()`` returns.

@@ -51,21 +51,12 @@ class Feed:
         self._closed = True
 
     async def latest(self) -> Shown:
-        """What is shown now, or was a moment ago.
-
-        Raises TimeoutError where the first look takes too long; later ones are not waited for so
-        long.
-        """
-        looking = self._look.ask()
-        if not looking.done():
-            waiting = asyncio.wrap_future(looking)
-            waiting.add_done_callback(_seen)
-            await asyncio.wait([waiting], timeout=self._patience)
-            if not looking.done():
-                if self._last is None:
-                    raise TimeoutError(f"no figures within {self._patience:g} s")
-                return self._last
-        self._last = looking.result()
+        """What is shown now, or was a moment ago; raises TimeoutError where nothing was yet."""
+        try:
+            self._last = await self._look.within(self._patience)
+        except TimeoutError:
+            if self._last is None:
+                raise
         return self._last
 
     async def events(self) -> AsyncGenerator[bytes, None]:
@@ -92,9 +83,3 @@ class Feed:
                 await asyncio.sleep(self._every)
         finally:
             self._watching -= 1
-
-
-def _seen(looked: asyncio.Future[Shown]) -> None:
-    """Else asyncio would log what a look raised that nobody waited for."""
-    if not looked.cancelled():
-        looked.exception()
