@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from itertools import islice
-from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -29,89 +30,61 @@ MOST_BYTES = 64 * 2**20
 all of its text take four each."""
 
 
-class Call(ABC):
-    """One request in a queue.
+class Call(Future[str]):
+    """One request in a queue, which has its answer in the end.
 
     `request_id` tells it from others, where its client may repeat it.
     """
 
-    __slots__ = ("args", "began", "request_id")
-
     def __init__(self, args: str, request_id: str | None = None) -> None:
+        super().__init__()
         self.args = args
         self.request_id = request_id
         self.began = monotonic()
 
-    @abstractmethod
     def end(self, answer: Answer) -> None:
         """End the call, in any thread; the first of several ends it."""
-
-
-class ThreadCall(Call):
-    """The call of a thread that waits for it."""
-
-    __slots__ = ("_ended", "answer")
-
-    def __init__(self, args: str, request_id: str | None = None) -> None:
-        super().__init__(args, request_id)
-        self.answer: Answer | None = None
-        self._ended = Lock()
-        self._ended.acquire()
-
-    def end(self, answer: Answer) -> None:
-        if self.answer is None:
-            self.answer = answer
-            self._ended.release()
-
-    def wait(self, seconds: float) -> Answer | None:
-        """The answer, None where there is none within `seconds`."""
-        if self._ended.acquire(timeout=max(0.0, seconds)):
-            self._ended.release()
-        return self.answer
-
-
-class LoopCall(Call):
-    """The call of a coroutine, which awaits :attr:`future`."""
-
-    __slots__ = ("_ends", "future")
-
-    def __init__(self, args: str, ends: LoopEnds, request_id: str | None = None) -> None:
-        super().__init__(args, request_id)
-        self.future: asyncio.Future[str] = ends.loop.create_future()
-        self._ends = ends
-
-    def end(self, answer: Answer) -> None:
-        self._ends.put(self.future, answer)
+        with suppress(InvalidStateError):
+            if isinstance(answer, Exception):
+                self.set_exception(answer)
+            else:
+                self.set_result(answer)
 
 
 class LoopEnds:
-    """Brings the answers to calls of one event loop into its thread, together."""
+    """Brings the ends of calls into the thread of one event loop, together: each by itself would
+    wake the loop, which half of the time of a call would go into."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._ended: deque[tuple[asyncio.Future[str], Answer]] = deque()
+        self._loop = loop
+        self._ended: deque[tuple[asyncio.Future[str], Call]] = deque()
         self._told = False
 
-    def put(self, future: asyncio.Future[str], answer: Answer) -> None:
-        """Called by any thread: a call has its answer."""
-        self._ended.append((future, answer))
+    def awaited(self, call: Call) -> asyncio.Future[str]:
+        """Return what a coroutine of the loop awaits for the answer to a call."""
+        future: asyncio.Future[str] = self._loop.create_future()
+        call.add_done_callback(lambda ended: self._put(future, call))
+        return future
+
+    def _put(self, future: asyncio.Future[str], call: Call) -> None:
+        self._ended.append((future, call))
         if not self._told:
             self._told = True
             try:
-                self.loop.call_soon_threadsafe(self._hand_over)
+                self._loop.call_soon_threadsafe(self._hand_over)
             except RuntimeError:
                 self._ended.clear()  # the loop is closed, and nobody waits
 
     def _hand_over(self) -> None:
         self._told = False  # what comes from here on tells the loop again
         while self._ended:
-            future, answer = self._ended.popleft()
+            future, call = self._ended.popleft()
             if future.done():
                 continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
+            if (error := call.exception()) is not None:
+                future.set_exception(error)
             else:
-                future.set_result(answer)
+                future.set_result(call.result())
 
 
 class CallQueue(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -12,10 +13,9 @@ from trident.batch.events import QueryEnded
 from trident.batch.listening import Listeners, Listening
 from trident.drpc.calls import (
     Answer,
+    Call,
     CallQueue,
-    LoopCall,
     LoopEnds,
-    ThreadCall,
     check_request_id,
     check_seconds,
 )
@@ -154,11 +154,11 @@ class QueuedService:
             answer = gathering.answer_alone(args)
             if answer is not None:
                 return answer
-        call = ThreadCall(args, request_id)
+        call = Call(args, request_id)
         with self._figures_of(function).call():
             gathering.put(call)
             try:
-                return _returned(self._wait_for(function, gathering, call, _seconds(timeout)))
+                return self._wait_for(function, gathering, call, _seconds(timeout))
             finally:
                 gathering.leave(call)
 
@@ -193,7 +193,7 @@ class QueuedService:
         ends = self._loops.get(loop)
         if ends is None:
             ends = self._loops[loop] = LoopEnds(loop)
-        call = LoopCall(args, ends, request_id)
+        call = Call(args, request_id)
         timer: asyncio.TimerHandle
         gathering.put(call)
 
@@ -205,13 +205,11 @@ class QueuedService:
                 timer = loop.call_later(min(LONG, seconds - elapsed), still_there)
                 return
             gathering.leave(call)
-            if not call.future.done():
-                error = DRPCTimeoutError(function, elapsed, gathering.waiting)
-                call.future.set_exception(error)
+            call.end(DRPCTimeoutError(function, elapsed, gathering.waiting))
 
         timer = loop.call_later(min(LONG, seconds), still_there)
         try:
-            return await call.future
+            return await ends.awaited(call)
         finally:
             timer.cancel()
             gathering.leave(call)
@@ -262,17 +260,16 @@ class QueuedService:
         except (KeyError, TypeError):
             raise UnknownFunctionError(function, self.functions) from None
 
-    def _wait_for(
-        self, function: str, gathering: CallQueue, call: ThreadCall, seconds: float
-    ) -> Answer:
+    def _wait_for(self, function: str, gathering: CallQueue, call: Call, seconds: float) -> str:
         """The answer to a call of this thread."""
         while (left := call.began + seconds - monotonic()) > 0:
-            answer = call.wait(min(left, LONG))
-            if answer is not None:
-                return answer
+            with suppress(TimeoutError):
+                call.exception(min(left, LONG))
+            if call.done():
+                return call.result()
             gathering.hurry()
         gathering.leave(call)
-        return DRPCTimeoutError(function, monotonic() - call.began, gathering.waiting)
+        raise DRPCTimeoutError(function, monotonic() - call.began, gathering.waiting)
 
 
 def _seconds(timeout: float | None) -> float:
