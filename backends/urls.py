@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from trident.backends.schemes import REDIS, BuiltIn, Schemes
@@ -12,18 +11,19 @@ from trident.states.maps.factory import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.tracebacks import Briefly
 
-GROUP = "trident.states"
-"""The group of entry points under which other packages register schemes."""
-
-BUILT_IN: Mapping[str, BuiltIn] = {
-    **dict.fromkeys(REDIS, BuiltIn("trident.backends.redis:from_url", "redis")),
-    "memcached": BuiltIn("trident.backends.memcached:from_url", "memcached"),
-    "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
-    "postgresql": BuiltIn("trident.backends.postgres:from_url", "postgres"),
-    "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
-    "memory": BuiltIn("trident.backends.memory:from_url"),
-}
-_SCHEMES = Schemes("state", GROUP, BUILT_IN)
+STATES = Schemes(
+    "state",
+    "trident.states",
+    {
+        **dict.fromkeys(REDIS, BuiltIn("trident.backends.redis:from_url", "redis")),
+        "memcached": BuiltIn("trident.backends.memcached:from_url", "memcached"),
+        "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
+        "postgresql": BuiltIn("trident.backends.postgres:from_url", "postgres"),
+        "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
+        "memory": BuiltIn("trident.backends.memory:from_url"),
+    },
+)
+"""The schemes that the URL of a state may have."""
 
 
 def state_from_url(url: str | StateURL) -> MapStateFactory:
@@ -76,9 +76,4 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
         raise StateURLError("the URL of a state is a string, found", type(url).__name__)
     with Briefly():
         parsed = StateURL.parse(url) if isinstance(url, str) else url
-        return cast(MapStateFactory, _SCHEMES.make(parsed, StateFactory))  # type: ignore[type-abstract]
-
-
-def schemes() -> list[str]:
-    """Return the schemes that the URL of a state may have, those of other packages too."""
-    return _SCHEMES.names
+        return cast(MapStateFactory, STATES.make(parsed, StateFactory))  # type: ignore[type-abstract]

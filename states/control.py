@@ -39,7 +39,6 @@ UNFINISHED = "unfinished-copy:"
 """What the log id of a copy begins with, before that of its state, until all of it is there."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Move:
     """What a control record says of a state that was built anew under another prefix.

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import ROOT
-from trident.backends import checkpoints
+from trident.backends.checkpoints import CHECKPOINTS, checkpoint_from_url
 from trident.backends.memory import MemoryStore
 from trident.backends.redis.store import RedisStore
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
-from trident.backends.urls import BUILT_IN, GROUP, state_from_url
+from trident.backends.urls import STATES, state_from_url
 from trident.backends.zookeeper.checkpoint import ZooKeeperCheckpoint
 from trident.errors import StateURLError, UsageError
 from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType, Store
@@ -417,11 +417,11 @@ class TestSchemes:
             state_from_url(f"{scheme}://h")
         text = str(caught.value)
         assert f"no scheme of a state's URL is '{scheme}'; there are: " in text
-        assert all(known in text for known in BUILT_IN)
+        assert all(known in text for known in STATES.built_in)
         assert f"Did you mean '{nearest}'?" in text
         assert f'pip install "trident-spark[{extra}]"' in text
 
-    @pytest.mark.parametrize("scheme", BUILT_IN)
+    @pytest.mark.parametrize("scheme", STATES.built_in)
     def test_an_option_is_called_as_the_parameter_is_in_python(self, scheme: str) -> None:
         with pytest.raises(StateURLError) as caught:
             state_from_url(f"{url_of(scheme)}?colour=red")
@@ -431,12 +431,12 @@ class TestSchemes:
         assert options <= parameters
         assert parameters - options - {"store", "key_factory"} == elsewhere(scheme)
 
-    @pytest.mark.parametrize("scheme", checkpoints.BUILT_IN)
+    @pytest.mark.parametrize("scheme", CHECKPOINTS.built_in)
     def test_an_option_of_a_checkpoint_is_called_so_too(self, scheme: str) -> None:
         redis = scheme.startswith("redis")
         url = url_of(scheme) if redis else f"{scheme}://h/words"
         with pytest.raises(StateURLError) as caught:
-            checkpoints.checkpoint_from_url(StateURL.parse(f"{url}?colour=red"))
+            checkpoint_from_url(StateURL.parse(f"{url}?colour=red"))
         options = set(caught.value.allowed)
         if scheme in ("s3", "az", "gs"):
             told = (ROOT / "docs" / "checkpoints.md").read_text()
@@ -447,14 +447,15 @@ class TestSchemes:
 
     def test_every_driver_has_its_extra(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        extras = {built_in.extra for built_in in BUILT_IN.values() if built_in.extra}
+        extras = {built_in.extra for built_in in STATES.built_in.values() if built_in.extra}
         assert extras == {"redis", "memcached", "hbase", "postgres"}
         assert extras <= set(project["optional-dependencies"])
 
-    @pytest.mark.parametrize("scheme", BUILT_IN)
+    @pytest.mark.parametrize("scheme", STATES.built_in)
     def test_the_guide_lists_each_with_its_options(self, scheme: str) -> None:
         lines = (ROOT / "docs" / "states.md").read_text().splitlines()
-        rows = {known: [line for line in lines if f"`{known}:" in line] for known in BUILT_IN}
+        named = STATES.built_in
+        rows = {known: [line for line in lines if f"`{known}:" in line] for known in named}
         told = rows[scheme] + (rows["redis"] if scheme.startswith("redis") else [])
         with pytest.raises(StateURLError, match="unknown option 'colour'") as caught:
             state_from_url(f"{url_of(scheme)}?colour=red")
@@ -479,7 +480,7 @@ class Packages:
         info = self.folder / f"{package.replace('-', '_')}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{scheme} = {home}\n")
+        (info / "entry_points.txt").write_text(f"[{STATES.group}]\n{scheme} = {home}\n")
 
     def module(self, name: str, text: str) -> None:
         (self.folder / f"{name}.py").write_text(text)

@@ -19,7 +19,7 @@ from trident.batch.watchpoints import watching
 from trident.errors import FailedException, LostPlanError
 from trident.log.entry import MOMENT, LogEntry
 from trident.log.log import Log, MemoryLog
-from trident.log.stored_log import StoredLog
+from trident.log.stored_checkpoint import StoredLog
 from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap, TransactionalMap

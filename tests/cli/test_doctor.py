@@ -155,8 +155,9 @@ def test_what_is_not_installed_is_named_with_its_pip_line(
 def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     import tomllib
 
-    from trident.backends import checkpoints, urls
-    from trident.backends.rows import urls as databases
+    from trident.backends.checkpoints import CHECKPOINTS
+    from trident.backends.rows.urls import DATABASES
+    from trident.backends.urls import STATES
 
     project: Any = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert main(["backends", "--json"]) == 0
@@ -164,7 +165,7 @@ def test_backends_lists_every_extra_and_every_scheme(capsys: pytest.CaptureFixtu
     named = {row["name"] for row in rows}
     assert named >= {"memory", "sqlite", *project["optional-dependencies"]} - {"all"}
     listed = {scheme for row in rows for scheme in row["schemes"]}
-    assert listed >= {*urls.BUILT_IN, *checkpoints.BUILT_IN, *databases.BUILT_IN}
+    assert listed >= {*STATES.built_in, *CHECKPOINTS.built_in, *DATABASES.built_in}
     assert all(row["offers"] for row in rows)
 
 

@@ -14,7 +14,7 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
-from trident.log.stored_log import StoredLog
+from trident.log.stored_checkpoint import StoredLog
 from trident.log.writer import LogWriter
 from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.values import Token

@@ -13,7 +13,7 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
-from trident.log.stored_log import StoredLog
+from trident.log.stored_checkpoint import StoredLog
 
 Open = Callable[[], Log]
 """Opens the log of one test, as another driver does."""

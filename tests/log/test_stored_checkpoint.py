@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pytest
 
-from trident.backends.checkpoints import GROUP, checkpoint_from_url
+from trident.backends.checkpoints import CHECKPOINTS, checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.batch.adopt import Adopt
 from trident.batch.start_options import StartOptions
@@ -313,7 +313,7 @@ def test_a_store_of_another_package_keeps_checkpoints_too(
     info = tmp_path / "some_store-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-store\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\nsome = {__name__}:SomeStore\n")
+    (info / "entry_points.txt").write_text(f"[{CHECKPOINTS.group}]\nsome = {__name__}:SomeStore\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     checkpoint = open_checkpoint("some:place", [])
     checkpoint.log("words").append(FIRST)

@@ -18,10 +18,9 @@ from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
 from trident.batch.ledger import Ledger
 from trident.batch.monitor import Monitor
 from trident.batch.opening import opening_entry
-from trident.batch.outage import Patience
+from trident.batch.outage import Patience, Retries
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
-from trident.batch.retries import Retries
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew

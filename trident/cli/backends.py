@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from typing import Any
 
-from trident.backends import checkpoints, urls
-from trident.backends.rows import urls as databases
-from trident.backends.schemes import BuiltIn
+from trident.backends.checkpoints import CHECKPOINTS
+from trident.backends.rows.urls import DATABASES
+from trident.backends.schemes import Schemes
+from trident.backends.urls import STATES
 from trident.states.errors import UsageError
 
 PACKAGE = "trident-spark"
@@ -25,11 +26,7 @@ _FURTHER = {
     "opentelemetry": ["spans of batches and queries"],
 }
 """What the extras offer that bring no store."""
-_KINDS = (
-    ("states", urls.GROUP, urls.BUILT_IN),
-    ("checkpoints", checkpoints.GROUP, checkpoints.BUILT_IN),
-    ("tables of rows", databases.GROUP, databases.BUILT_IN),
-)
+_KINDS = {"states": STATES, "checkpoints": CHECKPOINTS, "tables of rows": DATABASES}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,21 +52,22 @@ def _built_in() -> Iterator[Mapping[str, Any]]:
     for name in ("memory", "sqlite"):
         yield _row(name, ["states"], [name], "always there")
     for extra in extras():
-        found = {what: _of(extra.name, built_in) for what, _, built_in in _KINDS}
+        found = {what: _of(extra.name, schemes) for what, schemes in _KINDS.items()}
         offers = [what for what in found if found[what]] + _FURTHER.get(extra.name, [])
         installed = str(extra) if extra.installed else ""
-        schemes = sorted({scheme for each in found.values() for scheme in each})
-        yield _row(extra.name, offers, schemes, installed, extra.pip)
+        names = sorted({scheme for each in found.values() for scheme in each})
+        yield _row(extra.name, offers, names, installed, extra.pip)
 
 
-def _of(extra: str, schemes: Mapping[str, BuiltIn]) -> list[str]:
-    return [scheme for scheme, home in schemes.items() if extra in str(home.extra).split(",")]
+def _of(extra: str, schemes: Schemes) -> list[str]:
+    built_in = schemes.built_in.items()
+    return [scheme for scheme, home in built_in if extra in str(home.extra).split(",")]
 
 
 def _registered() -> Iterator[Mapping[str, Any]]:
     """What other packages have added."""
-    for offers, group, _ in _KINDS:
-        for entry in entry_points(group=group):
+    for offers, schemes in _KINDS.items():
+        for entry in entry_points(group=schemes.group):
             package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
             yield _row(entry.name, [offers], [entry.name], package)
 

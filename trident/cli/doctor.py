@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
-from trident.backends import checkpoints, urls
+from trident.backends.checkpoints import CHECKPOINTS, checkpoint_from_url
 from trident.backends.rows import Rows
-from trident.backends.rows import urls as databases
+from trident.backends.rows.urls import DATABASES, database_from_url
 from trident.backends.state_url import StateURL
+from trident.backends.urls import STATES
 from trident.cli.backends import PACKAGE, Extra, extras
 from trident.cli.named import NamedState, is_url, named_state, named_topology, state_of
 from trident.states.errors import StateURLError, TridentError
@@ -65,14 +66,14 @@ def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
         yield java()
         yield workers_here()
     states: list[NamedState] = []
-    kept, logs, tables = urls.schemes(), checkpoints.schemes(), databases.schemes()
+    kept, logs, tables = STATES.names, CHECKPOINTS.names, DATABASES.names
     for word in words:
         scheme = word.partition(":")[0].lower()
         if scheme in logs and scheme not in kept:
             yield _checkpoint(word)
             continue
         if is_url(word) and scheme in tables and scheme not in kept:
-            yield from _look(databases.database_from_url(word).examine)
+            yield from _look(database_from_url(word).examine)
             continue
         if is_url(word) and scheme not in kept:
             raise StateURLError("no store's scheme is", scheme, sorted({*kept, *logs, *tables}))
@@ -122,7 +123,7 @@ def _state(named: NamedState) -> Iterator[Finding]:
 
 def _checkpoint(word: str) -> Finding:
     """Whether a store that keeps checkpoints only can be reached, and is fit for them."""
-    store = checkpoints.checkpoint_from_url(StateURL.parse(word))
+    store = checkpoint_from_url(StateURL.parse(word))
     try:
         problem, names = store.probe(), store.names()
     except (TridentError, ImportError) as error:

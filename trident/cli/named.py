@@ -12,7 +12,7 @@ from typing import Any
 
 from trident.api.topology import TridentTopology
 from trident.backends.state_url import StateURL
-from trident.backends.urls import schemes, state_from_url
+from trident.backends.urls import STATES, state_from_url
 from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.plan import Plan
 from trident.states.errors import StateURLError, TridentError, UsageError
@@ -138,7 +138,7 @@ class NamedState:
 
 def is_url(text: str) -> bool:
     """Return whether a word is a URL of a state, rather than ``module:topology``."""
-    return "://" in text or text.partition(":")[0].lower() in schemes()
+    return "://" in text or text.partition(":")[0].lower() in STATES.names
 
 
 def named_state(text: str, prefix: str | None = None) -> NamedState:
