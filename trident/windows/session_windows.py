@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from trident.operations.emitted import Row
-from trident.operations.interfaces import TridentCollector
-from trident.states.maps.stored_map import StoredMap
-from trident.windows.time_windows import Agenda, Span, TimeWindowUpdater
+from trident.windows.time_windows import Arrived, Span, TimeWindowUpdater
 from trident.windows.window_contents import Window
-from trident.windows.window_updater import WindowTuples
 from trident.windows.windows import SessionWindow
 
 _PAGES = 16
@@ -109,15 +106,8 @@ class SessionWindowUpdater(TimeWindowUpdater):
     def last_end(self, time: int) -> int:
         return time + self._gap
 
-    def take(
-        self,
-        state: StoredMap,
-        given: WindowTuples,
-        times: Sequence[int | None],
-        span: Span,
-        agenda: Agenda,
-        collector: TridentCollector,
-    ) -> None:
+    def take(self, batch: Arrived) -> None:
+        state, given, times, span, agenda, collector = batch
         arrived: dict[Any, list[tuple[int, int]]] = {}
         for row, time in enumerate(times):
             if time is not None:

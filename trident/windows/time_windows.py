@@ -108,6 +108,17 @@ class Span(NamedTuple):
         return end <= self.now and (self.before is None or end > self.before)
 
 
+class Arrived(NamedTuple):
+    """A batch for windows by time; the times of tuples that are late are None."""
+
+    state: StoredMap
+    given: WindowTuples
+    times: Sequence[int | None]
+    span: Span
+    agenda: Agenda
+    collector: TridentCollector
+
+
 @dataclass(frozen=True)
 class TimeWindowUpdater(WindowUpdater):
     """Windows by time; `streams` lead to it, where they have several partitions together."""
@@ -145,16 +156,8 @@ class TimeWindowUpdater(WindowUpdater):
         """When the last window ends that holds a tuple of a time."""
 
     @abstractmethod
-    def take(
-        self,
-        state: StoredMap,
-        given: WindowTuples,
-        times: Sequence[int | None],
-        span: Span,
-        agenda: Agenda,
-        collector: TridentCollector,
-    ) -> None:
-        """Take a batch, in which late times are None, into the windows; emit those that end."""
+    def take(self, batch: Arrived) -> None:
+        """Take a batch into the windows; emit those that end."""
 
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
         clock = Clock.read(state)
@@ -176,7 +179,7 @@ class TimeWindowUpdater(WindowUpdater):
                 late = timely.count(None)
         state.late += late
         agenda = Agenda(state, clock.agenda, bool(self.group))
-        self.take(state, given, timely, span, agenda, collector)
+        self.take(Arrived(state, given, timely, span, agenda, collector))
         kept = agenda.counts, self.window.shape, partitions
         passed = (None, None) if span.now == _UNKNOWN else (span.now, span.forgets)
         following = Clock(passed[0], clock.late + late, *kept, passed[1])
@@ -259,15 +262,8 @@ class DurationWindowUpdater(TimeWindowUpdater):
         following = (forgotten // slide + 1) * slide
         return (following - length) // self._size
 
-    def take(
-        self,
-        state: StoredMap,
-        given: WindowTuples,
-        times: Sequence[int | None],
-        span: Span,
-        agenda: Agenda,
-        collector: TridentCollector,
-    ) -> None:
+    def take(self, batch: Arrived) -> None:
+        state, given, times, span, agenda, collector = batch
         contents, floor = self.contents, self._floor(span.forgets)
         fresh = self._folded(given, times)
         touched: dict[int, list[Row]] = {}
