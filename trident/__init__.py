@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from trident.operations.joining import JoinType as JoinType
     from trident.operations.sending import KafkaStateUpdater as KafkaStateUpdater
     from trident.operations.vectorised import vectorised as vectorised
+    from trident.spouts.dead_letters import DeadLetterSpout as DeadLetterSpout
     from trident.spouts.feeder import FeederBatchSpout as FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout as FixedBatchSpout
     from trident.spouts.generator import GeneratorSpout as GeneratorSpout
@@ -100,6 +101,7 @@ _HOMES = {
     "operations.sending": "KafkaStateUpdater",
     "operations.vectorised": "vectorised",
     "client.drpc_client": "DRPCClient",
+    "spouts.dead_letters": "DeadLetterSpout",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
     "spouts.generator": "GeneratorSpout",

@@ -20,6 +20,7 @@ from trident.operations.callables import native
 from trident.operations.joining import JoinType
 from trident.plan.nodes import (
     AggregateNode,
+    DeadLettersNode,
     DRPCNode,
     EachNode,
     FilterNode,
@@ -112,8 +113,9 @@ STEPS: Mapping[type[Node], tuple[Callable[[TridentTopology, Stream], Stream], li
     HintNode: (lambda t, s: s.parallelismHint(2).project("b"), [1, 2, 3]),
     NameNode: (lambda t, s: s.name("named").project("b"), [1, 2, 3]),
 }
-ELSEWHERE = {DRPCNode, StaticStreamNode}
-"""What begins no batch: the queries of the other tests, which both engines answer alike."""
+ELSEWHERE = {DRPCNode, StaticStreamNode, DeadLettersNode}
+"""What begins no batch: the queries of the other tests, which both engines answer alike. Dead
+letters are added by the start: test_on_error.py."""
 
 
 def test_every_kind_of_step_is_among_these() -> None:

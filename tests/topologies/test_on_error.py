@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 
-from tests.topologies.conftest import Engine, feed
+from tests.topologies.conftest import Engine, contents, feed
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.batch.errors import TooManyBadTuplesError
+from trident.batch.watchpoints import watching
 from trident.errors import BadRowsError, OperationError, PlanError
 from trident.operations.builtin import SnapshotGet, Sum
 from trident.operations.callables import native
@@ -19,8 +21,18 @@ from trident.operations.vectorised import vectorised
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.errors import FailedException
+from trident.states.values import Token
+from trident.testing import fail_at
 
+FIELDS = "text string, day date, data binary"
+DAY = date(2026, 1, 2)
 DIVIDE = 'each(n, inverse, part, on_error="skip")'
+
+
+def parsed(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError(f"no number: {text}")
+    return int(text)
 
 
 def inverse(n: int) -> list[float]:
@@ -92,12 +104,66 @@ def test_too_many_bad_tuples_stop_the_run_before_their_batch_counts(engine: Engi
     assert captured.tuples[0] == (1,)
 
 
-def started(stream: Stream, topology: TridentTopology, **options: object) -> None:
+def test_dead_letters_are_kept_once_with_their_batch_whatever_is_tried_again(
+    engine: Engine,
+) -> None:
+    topology, spout, letters = TridentTopology(), FeederBatchSpout(FIELDS), MemoryMapState.Factory()
+    first = engine.folder / "first"
+    first.touch()
+
+    def fails_at_first(n: int) -> int:
+        if n == 3 and first.exists():
+            raise ValueError("only in the first attempt")
+        return 12 // n
+
+    numbers = topology.newStream("numbers", spout).withColumn("n long", parsed, "text")
+    parts = numbers.withColumn("part long", fails_at_first, "n").project("n, part")
+    captured = engine.capture(parts)
+    parts.groupBy("part").persistentAggregate(MemoryMapState.Factory(), "n", Sum(), "sum")
+
+    def watch(point: str, token: Token) -> None:
+        if token.txid == 3 and point == "after write":
+            first.unlink(missing_ok=True)
+
+    with engine.start(topology, on_error="dead-letter", dead_letters=letters) as run:
+        feed(run, spout, [("1", DAY, b""), ("x", DAY, b"\0"), ("0", DAY, None)], [("2", DAY, b"")])
+        with watching(watch), fail_at("after write"):
+            feed(run, spout, [("3", DAY, b""), ("y", DAY, None)])
+        assert run.groups["numbers"].recentProgress[-1].attempts == 2
+    assert captured.batches == [[(1, 12)], [(2, 6)], [(3, 4)]]
+    kept = contents(letters.named("dead_letters.numbers"))
+    assert {(key[0], letter["error"]) for key, letter in kept.items()} == {
+        (1, "ValueError: no number: x"),
+        (1, "ZeroDivisionError: integer division or modulo by zero"),
+        (3, "ValueError: no number: y"),
+    }
+    tuples = sorted(letter["tuple"] for letter in kept.values())
+    day = '"day": {"$date": "2026-01-02"}'
+    assert tuples == [
+        f'{{"text": "0", {day}, "data": null, "n": 0}}',
+        f'{{"text": "x", {day}, "data": {{"$binary": "AA=="}}}}',
+        f'{{"text": "y", {day}, "data": null}}',
+    ]
+
+
+def test_a_join_goes_on_without_keys_that_no_engine_can_compare() -> None:
+    topology = TridentTopology()
+    ones = topology.newStream("ones", FixedBatchSpout("a", 4, (1,), (2**70,), ({1: 2},), (2,)))
+    others = topology.newStream("others", FixedBatchSpout("b, c", 4, (1, "x"), (object(), "y")))
+    joined = topology.join(ones, "a", others, "b", "n long, c string", on_error="skip")
+    steps = [node["text"] for node in topology.to_dict()["nodes"]]
+    started(joined, topology, expected={steps[2]: 2, steps[3]: 1})
+    assert steps[2] == 'join(a, KeyFits(), on_error="skip")'
+
+
+def started(stream: Stream, topology: TridentTopology, expected: object = None) -> None:
     stream.aggregate("n", Sum(), "sum").persistentAggregate(
         MemoryMapState.Factory(), "sum", Sum(), "total"
     )
-    with topology.start(trigger="available", **options) as run:  # type: ignore[arg-type]
+    with topology.start(trigger="available") as run:
         run.awaitTermination(60)
+        if expected is not None:
+            assert run.recentProgress[-1].bad_tuples == expected
 
 
 def test_a_bad_tuple_is_handed_to_the_function_three_times_at_most() -> None:

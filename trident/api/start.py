@@ -29,6 +29,7 @@ from trident.job.job import Job
 from trident.log.checkpoint import FolderAt, open_checkpoint
 from trident.log.folders import SPARKS_LOG, Folder
 from trident.log.held import HeldCheckpoint
+from trident.plan.dead_letters import with_dead_letters
 from trident.plan.nodes import OutputMode, StateNode
 from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
@@ -42,6 +43,7 @@ _logger = logging.getLogger("trident")
 def start(plan: Plan, spark: Any, options: StartOptions) -> Run:
     """Run a plan, on Spark with a session, with its states where they are now."""
     plan = replace(plan, hosted=options.hosted, on_error=options.on_error)
+    plan = with_dead_letters(plan, options.dead_letters)
     check_start(plan, options)
     engine = _engine(plan, spark, options)
     warn(plan, options)

@@ -284,6 +284,8 @@ class TridentTopology(Published):
         outputs: FieldsLike,
         type: JoinType | Sequence[JoinType] = ...,
         mode: JoinOutFieldsMode = ...,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream: ...
     @overload
     def join(
@@ -294,6 +296,8 @@ class TridentTopology(Published):
         otherFields: FieldsLike,
         outputs: FieldsLike,
         mode: JoinOutFieldsMode,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream: ...
     @overload
     def join(
@@ -303,6 +307,8 @@ class TridentTopology(Published):
         outputs: FieldsLike,
         type: JoinType | Sequence[JoinType] = ...,
         mode: JoinOutFieldsMode = ...,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream: ...
     @overload
     def join(
@@ -311,8 +317,10 @@ class TridentTopology(Published):
         fields: Sequence[FieldsLike],
         outputs: FieldsLike,
         mode: JoinOutFieldsMode,
+        *,
+        on_error: OnError | None = None,
     ) -> Stream: ...
-    def join(self, *arguments: Any, **named: Any) -> Stream:
+    def join(self, *arguments: Any, on_error: OnError | None = None, **named: Any) -> Stream:
         """Put tuples of several streams together that have equal keys, within each batch:
         ``join(one, fields, other, fields, outputs [, type] [, mode])``, or
         ``join([stream, …], [fields, …], outputs [, type] [, mode])``.
@@ -332,6 +340,10 @@ class TridentTopology(Published):
             Which of the streams may be missing; by default none.
         mode : JoinOutFieldsMode
             Whether a key comes out once, which is the default, or with each stream.
+        on_error : str, optional
+            What becomes of a tuple whose key can't be compared, as a number of more than 64 bits:
+            ``"skip"`` and ``"dead-letter"`` as for `Stream.each`. The keys are tried by a step of
+            Python before the join. The default of the start has no part in it.
 
         Examples
         --------
@@ -351,7 +363,7 @@ class TridentTopology(Published):
                 what = "join: expected a list of streams, and one of their keys, found"
                 raise OperationTypeError(what, described(each), (), advice)
         joined = self._nodes("join", streams, advice)
-        node = lowering.join(self._builder, joined, keys, rest)
+        node = lowering.join(self._builder, joined, keys, rest, on_error)
         return Stream(self._builder, node)
 
     @overload
@@ -540,6 +552,7 @@ class TridentTopology(Published):
         hosted: Literal["driver"] | None = None,
         on_error: OnError = "fail",
         max_errors: float | None = None,
+        dead_letters: StateLike | None = None,
         **mistyped: Never,
     ) -> Run:
         """Run the topology.
@@ -604,11 +617,15 @@ class TridentTopology(Published):
         on_error : str
             What becomes of a tuple with which a function or filter fails, where the step says
             nothing of it: ``"fail"`` stops the run, ``"skip"`` leaves the tuple out and counts it
-            (`BatchProgress.bad_tuples`).
+            (`BatchProgress.bad_tuples`), ``"dead-letter"`` keeps it in `dead_letters` as well.
         max_errors : float, optional
             The share of bad tuples above which the run stops all the same, with the batch kept:
             ``0.01`` is one of a hundred. Counted over the last 1,000 tuples or more that steps with
             an `on_error` were given.
+        dead_letters : StateFactory, URL, StateSpec or Rows, optional
+            Where dead letters are kept, each once, as part of their batch: a map, by batch and
+            number; a table of rows; or a ``kafka.sink``. Each group has a state of its own,
+            ``dead_letters.`` and its id.
 
         Returns
         -------
@@ -652,6 +669,7 @@ class TridentTopology(Published):
             hosted=hosted,
             on_error=on_error,
             max_errors=max_errors,
+            dead_letters=dead_letters,
         )
         with Briefly():
             from trident.api.start import start  # what declares a topology needs no engine

@@ -37,6 +37,7 @@ class StartOptions:
     hosted: Literal["driver"] | None = None
     on_error: OnError = "fail"
     max_errors: float | None = None
+    dead_letters: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.spark_checkpoint, self.adopt)

@@ -16,6 +16,7 @@ from trident.states.printable import masked, one_line, printable
 COMMANDS = {
     "backends": "list the stores: which are installed, how the others are, what each offers",
     "chaos": "kill a topology's processes, and compare what it keeps with the truth",
+    "dead-letters": "count or print the tuples that a topology's steps have failed with",
     "doctor": "look at Java, Python, drivers and stores: what is missing, or set dangerously",
     "drpc": "call a function of a DRPC server",
     "explain": "print what a topology does, step by step, and what its states guarantee",
@@ -24,7 +25,7 @@ COMMANDS = {
     "serve": "answer the queries of a topology over HTTP and Thrift",
     "state": "look into a state, copy it, remove it, or have another one take its place",
 }
-"""What each command does; its module is ``trident.cli.<command>``."""
+"""What each command does; its module is ``trident.cli.<command>``, with _ for -."""
 
 _NOBODY_READS = 128 + 13  # what a shell shows for a program that SIGPIPE has ended
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, what in COMMANDS.items():
         choice = choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
         if words[:1] == [name]:
-            command = import_module(f"trident.cli.{name}")
+            command = import_module(f"trident.cli.{name.replace('-', '_')}")
             command.add_arguments(choice)
             choice.set_defaults(run=command.run)
     arguments = parser.parse_args(words)

@@ -109,6 +109,7 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=get_args(OnError), default="fail", help="of one bad tuple (fail)"
     )
     parser.add_argument("--max-errors", type=float, metavar="share", help="of bad tuples, from 0")
+    parser.add_argument("--dead-letters", metavar="URL", help="of the map that keeps them")
     parser.add_argument(
         "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
     )
@@ -172,8 +173,8 @@ def _supervised(arguments: argparse.Namespace) -> int | None:
 def start_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `start` takes, of the options of all commands that start a topology."""
     given = vars(arguments)
-    names = "checkpoint engine retries on_failure patience max_pending hosted on_error".split()
-    return {name: given[name] for name in (*names, "max_errors", "spark_checkpoint")}
+    names = "checkpoint spark_checkpoint engine retries on_failure patience max_pending hosted"
+    return {name: given[name] for name in f"{names} on_error max_errors dead_letters".split()}
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from trident.job.job import (
     Broadcast,
     ByKey,
     Chosen,
+    DeadLetters,
     Exchange,
     Forward,
     Gather,
@@ -70,6 +71,7 @@ from trident.operations.vectorised import Vectorised
 from trident.plan.nodes import (
     AggregateNode,
     AggregatingNode,
+    DeadLettersNode,
     DRPCNode,
     EachNode,
     FilterNode,
@@ -172,12 +174,15 @@ class _Compiler:
         self._target = target
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
-        self._needed = needed_fields(nodes, [result] if result else ())
+        letters = [node for node in nodes if isinstance(node, DeadLettersNode)]
+        self._dying = {each for node in letters for each in node.failing}
+        self._needed = needed_fields(nodes, [result] if result else (), self._dying)
         self._hints, self.refused = partitions_asked(nodes)
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
         for node in nodes:
             for parent in dict.fromkeys(node.parents):
-                self._consumers[parent].append(node)
+                if node not in letters:  # which are no part of what their steps hand on
+                    self._consumers[parent].append(node)
         self._drafts: list[_Draft] = []
         self._of: dict[Node, _Draft] = {}
         self._updated = {node for node in nodes if isinstance(node, StateUpdateNode)}
@@ -283,8 +288,12 @@ class _Compiler:
         """A stage with the kernel of a step, and the check of what that makes."""
         operation, makes = node.facts.operation, node.facts.makes
         check = type_check(kernel.step, operation, makes)
-        if isinstance(node, SparingNode) and self._on_error(node) != "fail":
-            kernel, check = SparingKernel(kernel.step, kernel.operation, kernel, check), None
+        if isinstance(node, SparingNode) and self._policy(node) != "fail":
+            group = self._part.id if isinstance(self._part, BatchGroup) else ""
+            keeper = group if node in self._dying else None
+            fields = node.parents[0].fields.names
+            kernel = SparingKernel(kernel.step, kernel.operation, kernel, check, keeper, fields)
+            check = None
         step = Kernels(
             ids=(node.id,),
             name=kernel.step,
@@ -295,11 +304,9 @@ class _Compiler:
         )
         return self._append(draft, node, step)
 
-    def _on_error(self, node: SparingNode) -> OnError:
-        """What becomes of the tuples that a step fails with; requests always fail with them."""
-        if node.on_error is not None or not isinstance(self._part, BatchGroup):
-            return node.on_error or "fail"
-        return "fail" if node.of_query else self._part.on_error
+    def _policy(self, node: SparingNode) -> OnError:
+        """What becomes of the tuples that a step fails with."""
+        return node.policy(self._part.on_error if isinstance(self._part, BatchGroup) else "fail")
 
     def _append(self, draft: _Draft, node: Node, step: Step) -> _Draft:
         draft.row = []
@@ -374,6 +381,10 @@ class _Compiler:
         fields, columns = node.fields, self._needed[node]
         source = Source(step_name(node), node.function, fields, columns, None, None, kept=True)
         return self._begun(node, source)
+
+    @_rule.register
+    def _(self, node: DeadLettersNode) -> _Draft:
+        return self._begin(node, DeadLetters(), (), 1)
 
     @_rule.register
     def _(self, node: StaticStreamNode) -> _Draft:

@@ -139,7 +139,16 @@ class Join:
         return f"by {' = '.join(dict.fromkeys(map(', '.join, self.kernel.keys)))}"
 
 
-Exchange = Source | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Union | Join
+@dataclass(frozen=True)
+class DeadLetters:
+    """The tuples that steps of all stages before have failed with."""
+
+    text = "dead letters"
+
+
+Exchange = (
+    Source | DeadLetters | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Union | Join
+)
 """How tuples come into a stage; `text` is how explanations and drawings call it."""
 
 

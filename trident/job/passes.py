@@ -15,6 +15,7 @@ from trident.plan.nodes import (
     Node,
     PartitionNode,
     SourceNode,
+    SparingNode,
     StateQueryNode,
     StateUpdateNode,
 )
@@ -28,12 +29,16 @@ ONE_PARTITION = ("global", "batchGlobal")
 _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 
-def needed_fields(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
+def needed_fields(
+    nodes: Sequence[Node], whole: Iterable[Node] = (), dying: Iterable[SparingNode] = ()
+) -> Mapping[Node, Fields]:
     """The fields of each step that later ones read, `ORIGIN` among them; all of the steps in
     `whole`."""
     needed: dict[Node, set[str]] = {node: set() for node in nodes}
     for node in whole:
         needed[node].update(node.fields)
+    for node in dying:
+        needed[node.parents[0]].update(node.parents[0].fields)
     origins: set[Node] = set()
     for node in reversed(nodes):
         for position, parent in enumerate(node.parents):

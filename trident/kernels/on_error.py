@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -14,6 +14,7 @@ from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
 from trident.operation_error import OperationError
 from trident.operations.counters import count_bad
+from trident.operations.dead_letters import letter
 from trident.operations.vectorised import Vectorised
 from trident.tuples.block import NOTHING, Block, joined
 
@@ -31,11 +32,13 @@ class SparingKernel(BlockKernel):
     """A kernel with the check of what it makes, which leaves out the tuples that these fail with.
 
     A whole block runs at first, as it would without; only where that fails its tuples are tried
-    apart.
+    apart. Of a group's `keeper` those that fail become dead letters, with all their `fields`.
     """
 
     kernel: Kernel
     check: TypeCheckKernel | None
+    keeper: str | None
+    fields: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if self.kernel.operation is not self.operation:  # each partition has a copy of its own
@@ -78,6 +81,9 @@ class SparingKernel(BlockKernel):
 
     def _leave_out(self, one: Block, error: str, task: Task, bad: list[str]) -> None:
         bad.append(error)
+        if self.keeper is not None and task.letters is not None:
+            row = dict(zip(self.fields, one.tuple_at(0, self.fields), strict=True))
+            task.letters.append(letter(self.keeper, task.batch, self.step.text, error, row))
 
     def _warn(self, bad: list[str], block: Block, task: Task) -> None:
         now = monotonic()
@@ -94,3 +100,8 @@ def _told_rows(cause: Any, length: int) -> Mapping[int, str]:
     one that names a row that is not there."""
     rows = cause.rows if isinstance(cause, BadRowsError) else {}
     return rows if all(type(row) is int and 0 <= row < length for row in rows) else {}
+
+
+def keeps_letters(kernels: Iterable[Kernel]) -> bool:
+    """Whether one of these kernels makes dead letters."""
+    return any(isinstance(each, SparingKernel) and each.keeper is not None for each in kernels)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from trident.operation_error import OperationError, operation_error, shown_tuple
 from trident.operations.counters import CounterBook
+from trident.operations.dead_letters import Letter
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
@@ -43,6 +44,7 @@ class Task(NamedTuple):
     partition: int
     partitions: int
     counters: CounterBook | None = None
+    letters: list[Letter] | None = None
 
     def at(
         self,

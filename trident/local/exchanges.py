@@ -9,6 +9,7 @@ from trident.job.job import (
     Broadcast,
     ByKey,
     Chosen,
+    DeadLetters,
     Forward,
     Gather,
     Join,
@@ -24,8 +25,9 @@ from trident.kernels.keys import shards_of_tuples
 from trident.kernels.origins import with_origin
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
+from trident.operations.dead_letters import LETTER
 from trident.operations.origins import MADE
-from trident.tuples.block import NOTHING, Block, joined
+from trident.tuples.block import NOTHING, Block, block_of, joined
 
 Partitions = Sequence[Block]
 """The tuples of a stage, a block for each of its partitions."""
@@ -52,6 +54,10 @@ def _begin(
         block = with_origin(block, names, source.origin)
     block = block.only(names)
     return [block] if count == 1 else dealt(block, count)
+
+
+def _letters(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+    return [block_of(LETTER.names, given.letters or ())]
 
 
 def _to_one(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
@@ -133,6 +139,8 @@ def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies)
             return partial(_begin, exchange, count)
         case Forward():
             return stay
+        case DeadLetters():
+            return _letters
         case ByKey():
             return behind(exchange.combine, partial(_to_key, exchange, count))
         case Gather():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 from trident.batch.computed import DeferredUpdate
 from trident.kernels.task import Task
 from trident.operations.counters import CounterBook
+from trident.operations.dead_letters import Letter
 from trident.operations.emitted import Row
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -27,7 +28,7 @@ class ProgramInput(NamedTuple):
     Aggregators are told `id`: the txid, or the request's number. `record` is None for a query. From
     a state's name `queried` gives what queries of it read, `updated` the state, begun. Where there
     is a list `deferred`, updates are noted there in place of being made; no step may take their new
-    values. Bad tuples are counted in `counters`.
+    values. Bad tuples are counted in `counters`, and become `letters`.
     """
 
     id: object
@@ -37,7 +38,8 @@ class ProgramInput(NamedTuple):
     updated: Callable[[str], State] = _no_state
     deferred: list[DeferredUpdate] | None = None
     counters: CounterBook | None = None
+    letters: list[Letter] | None = None
 
     def task(self, partition: int, partitions: int) -> Task:
         """What one partition of a step is told."""
-        return Task(self.id, self.record, partition, partitions, self.counters)
+        return Task(self.id, self.record, partition, partitions, self.counters, self.letters)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from trident.operations.interfaces import Filter
+from trident.states.keys import encode_key
+from trident.tuples import TridentTuple
+
 
 class JoinType(Enum):
     """Whether a joined stream may have no tuple with a key.
@@ -43,3 +47,13 @@ class JoinOutFieldsMode(Enum):
 
     COMPACT = "compact"
     PRESERVE = "preserve"
+
+
+class KeyFits(Filter):
+    """Keeps all tuples, and raises for a key that has no encoded form, so that none equals it."""
+
+    positional = True
+
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        encode_key(tuple)
+        return True

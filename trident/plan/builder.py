@@ -51,6 +51,13 @@ class Builder:
     _states: dict[str, StateNode] = field(default_factory=dict)
     _places: dict[tuple[str, ...], StateNode] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, plan: Plan) -> Builder:
+        """A builder that goes on from a plan, and leaves it as it is."""
+        made = cls(list(plan.nodes))
+        made._forget()
+        return made
+
     def add(self, kind: type[N], /, **parts: Any) -> N:
         """Make a node and append it; a node that is wrong is not appended."""
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = ("trident.api.topology", "trident.api.stream", "trident.api.write_stream", "trident.plan.")
+_API = (
+    *("trident.api.topology", "trident.api.stream", "trident.api.write_stream"),
+    *("trident.api.start", "trident.plan."),
+)
 
 
 @dataclass(frozen=True)

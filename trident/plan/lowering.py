@@ -25,7 +25,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
-from trident.operations.joining import JoinOutFieldsMode, JoinType
+from trident.operations.joining import JoinOutFieldsMode, JoinType, KeyFits
 from trident.operations.kept_answers import KeptAnswers
 from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple, natural_order
 from trident.operations.row_writer import RowWriter
@@ -351,9 +351,14 @@ def _aggregate(
 
 
 def join(
-    builder: Builder, joined: Sequence[Node], keys: Sequence[Any], arguments: Sequence[Any]
+    builder: Builder,
+    joined: Sequence[Node],
+    keys: Sequence[Any],
+    arguments: Sequence[Any],
+    on_error: OnError | None,
 ) -> JoinNode:
-    """``join(streams, keys, outputs [, type] [, mode])``."""
+    """``join(streams, keys, outputs [, type] [, mode])``; with `on_error` the keys are tried
+    before."""
     call = "join"
     if len(joined) < 2:
         raise PlanError(f"{call}: expected two streams or more, found", str(len(joined)))
@@ -370,14 +375,21 @@ def join(
     if given or not isinstance(mode, JoinOutFieldsMode):
         what = f"{call}: expected a JoinType or some, then a JoinOutFieldsMode, found"
         raise OperationTypeError(what, described(given[0] if given else mode))
-    return builder.add(
-        JoinNode,
-        joined=tuple(joined),
-        keys=tuple(map(Fields.of, keys)),
-        required=_required(call, types, len(joined)),
-        compact=mode is JoinOutFieldsMode.COMPACT,
-        outputs=outputs,
-    )
+    required, by = _required(call, types, len(joined)), tuple(map(Fields.of, keys))
+    with builder.together():
+        if on_error is not None:
+            joined = [
+                _filter(call, builder, node, key, KeyFits(), on_error)
+                for node, key in zip(joined, by, strict=True)
+            ]
+        return builder.add(
+            JoinNode,
+            joined=tuple(joined),
+            keys=by,
+            required=required,
+            compact=mode is JoinOutFieldsMode.COMPACT,
+            outputs=outputs,
+        )
 
 
 def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:

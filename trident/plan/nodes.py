@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform, g
 
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import CallableColumn, Native
+from trident.operations.dead_letters import LETTER
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
@@ -306,6 +307,10 @@ class SparingNode(StepNode):
     def check(self) -> None:
         super().check()
         check_on_error(self.origin.call, self.on_error, get_args(OnError), self.of_query)
+
+    def policy(self, default: OnError) -> OnError:
+        """What becomes of its bad tuples; requests always fail with them."""
+        return self.on_error or ("fail" if self.of_query else default)
 
     @property
     def _on_error_text(self) -> str:
@@ -605,6 +610,28 @@ class StateUpdateNode(StepNode):
             updater = operation_name(self.updater)
             return _call("partitionPersist", name, self.inputs, updater, self.outputs)
         return f"persist({name}, {type(self.updater).__name__})"
+
+
+class DeadLettersNode(Node):
+    """The tuples that steps have failed with, and why; added when a topology starts."""
+
+    failing: tuple[SparingNode, ...]
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return self.failing
+
+    @property
+    def fields(self) -> Fields:
+        return LETTER
+
+    facts = Facts(
+        reads=Fields(), makes=LETTER, operation=None, acts_on_nothing=False, hands_on=False
+    )
+
+    @property
+    def call_text(self) -> str:
+        return "dead letters"
 
 
 class NewValuesNode(StepNode):

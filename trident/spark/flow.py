@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from trident.kernels.kernel import Kernel
+from trident.kernels.on_error import keeps_letters
 from trident.kernels.task import StepName
 from trident.operations.annotations import known_type
+from trident.operations.dead_letters import LETTER
 from trident.spark.access import kept
 from trident.spark.schemas import Schemas, selected
-from trident.spark.stage import PythonStage, StageContext
+from trident.spark.stage import LETTER_COLUMNS, PythonStage, StageContext
 from trident.tuples.fields import Fields
 
 
@@ -29,7 +32,7 @@ class InputFrame:
 @dataclass(frozen=True)
 class Flow:
     """A stream in the middle of a batch, whose `kernels` follow the frame; `made` tells of their
-    columns."""
+    columns, `letters` are the dead letters of kernels that have run."""
 
     frame: DataFrame
     types: Mapping[str, str | None]
@@ -38,6 +41,7 @@ class Flow:
     made: Mapping[str, tuple[StepName, str | None]] = field(default_factory=dict)
     deterministic: bool = True
     kept: bool = False
+    letters: DataFrame | None = None
 
     def then(
         self, kernels: Sequence[Kernel], name: StepName, makes: Fields, *, deterministic: bool
@@ -73,12 +77,17 @@ class Flow:
                 return self
             known = {name: self.types[name] for name in names}
             return replace(self, frame=selected(self.frame, names), types=known)
-        types = self.typed(names)
-        schema = schemas.of(types)
+        types, dying = self.typed(names), keeps_letters(self.kernels)
+        schema = schemas.of({**types, **LETTER_COLUMNS} if dying else types)
         makers = tuple((name, self.made[name][0]) for name in names if name in self.made)
         stage = PythonStage(self.kernels, schema.arrow, makers, context, self.partitions)
         frame = self.frame.mapInArrow(stage, schema.struct)
-        if not self.deterministic:
+        if dying or not self.deterministic:
             frame = kept(frame)
-        stays = self.kept or not self.deterministic
-        return Flow(frame, types, self.partitions, kept=stays)
+        stays = self.kept or dying or not self.deterministic
+        if not dying:
+            return Flow(frame, types, self.partitions, kept=stays)
+        is_letter = F.col(next(iter(LETTER_COLUMNS))).isNotNull()
+        main = selected(frame.where(~is_letter), names)
+        letters = selected(frame.where(is_letter), [*LETTER_COLUMNS]).toDF(*LETTER.names)
+        return Flow(main, types, self.partitions, kept=stays, letters=letters)

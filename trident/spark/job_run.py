@@ -16,6 +16,7 @@ from trident.job.job import (
     Broadcast,
     ByKey,
     Chosen,
+    DeadLetters,
     Forward,
     Gather,
     Job,
@@ -33,7 +34,9 @@ from trident.job.job import (
 )
 from trident.kernels.arrow_block import block_of_table
 from trident.kernels.grouping_kernel import PARTITION
+from trident.kernels.on_error import keeps_letters
 from trident.kernels.task import Task
+from trident.operations.dead_letters import LETTER
 from trident.operations.origins import ORIGIN
 from trident.spark.access import kept, partitions_of
 from trident.spark.common_types import conversions
@@ -53,7 +56,7 @@ from trident.spark.local_frame import local_frame
 from trident.spark.natives import combined_first, native_aggregate, native_step
 from trident.spark.query_kernel import TaskQueryKernel
 from trident.spark.routing import POSITION, with_position
-from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.stage import StageContext, run_kernels
 from trident.spark.statuses import STATUS
 from trident.spark.update_stage import UpdateStage, judged
@@ -94,6 +97,7 @@ class JobRun:
         self._task = context.task()
         self._flows: list[Flow] = []
         self._persisted: list[DataFrame] = []
+        self._letters: list[DataFrame] = []
         self._outcome = Outcome()
         self.receipts: dict[str, Receipt] = {}
         """What tasks have written of rows, by state."""
@@ -138,7 +142,10 @@ class JobRun:
         return flow
 
     def _settled(self, flow: Flow, names: Sequence[str]) -> Flow:
-        return flow.settled(names, self._context, self._schemas)
+        settled = flow.settled(names, self._context, self._schemas)
+        if settled.letters is not None:
+            self._letters.append(settled.letters)
+        return replace(settled, letters=None)
 
     def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
         """The flow, persisted, so that it is read twice and made once; checkpointed if not
@@ -163,6 +170,8 @@ class JobRun:
         match exchange:
             case Source():
                 return self._begun(stage, exchange)
+            case DeadLetters():
+                return self._dead()
             case Forward(least):
                 return self._forwarded(stage, least)
             case ByKey() | Gather():
@@ -198,6 +207,12 @@ class JobRun:
             frame, partitions = frame.repartition(stage.hint), stage.hint
         types = source.columns.types
         return Flow(frame, types, partitions, given.kernels, kept=source.kept)
+
+    def _dead(self) -> Flow:
+        """The dead letters of all stages, which have run."""
+        schema = self._schemas.of({name: str(kind) for name, kind in LETTER.types.items()})
+        frame = reduce(DataFrame.union, self._letters, frame_of(self._session, [], schema.struct))
+        return Flow(frame.coalesce(1), LETTER.types, 1, kept=True)
 
     def _forwarded(self, stage: Stage, least: int | None) -> Flow:
         flow = self._flows[stage.inputs[0]]
@@ -404,6 +419,8 @@ class JobRun:
         return Flow(frame.coalesce(1), types, 1)
 
     def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
+        if keeps_letters(flow.kernels):  # a task of an update tells nothing but its status
+            flow = self._settled(flow, step.reads.names)
         names = step.columns.names
         types = {name: str(kind) for name, kind in step.columns.types.items()}
         count = stage.partitions or flow.partitions

@@ -14,6 +14,7 @@ from trident.kernels.arrow_block import arrow_column, blocks
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.operations.counters import CounterBook
+from trident.operations.dead_letters import LETTER, Letter
 from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import ROW
@@ -22,6 +23,9 @@ from trident.spark.worker_heap import freeze_imports
 from trident.states.control import ControlRecord
 from trident.tuples.block import Block
 from trident.tuples.value_types import misfit
+
+LETTER_COLUMNS = {f"__trident_letter_{name}": str(kind) for name, kind in LETTER.types.items()}
+"""The columns of dead letters in the output of a stage, with their types; null in other rows."""
 
 OUTPUT_ROWS = 131_072
 """The most rows of a record batch that a stage hands to Spark."""
@@ -57,7 +61,7 @@ class StageContext:
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
         """One partition of a stage; by default the only one, as on the driver."""
         number = self.of if isinstance(self.of, int) else self.of.token.txid
-        return Task(number, self.record, partition, partitions, CounterBook())
+        return Task(number, self.record, partition, partitions, CounterBook(), [])
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,23 @@ class PythonStage:
         try:
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
+            if task.letters:
+                yield _of_letters(task.letters, self.schema)
             self.context.report_counts(task)
         except Exception as error:
             raise raised_in_stage(error, self.context.seal) from None
+
+
+def _of_letters(letters: Sequence[Letter], schema: pa.Schema) -> pa.RecordBatch:
+    """Dead letters as rows of a stage, whose other columns are null there."""
+    columns = dict(zip(LETTER_COLUMNS, zip(*letters, strict=True), strict=True))
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(len(letters), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def run_kernels(kernels: Iterable[Kernel], given: Iterator[Block], task: Task) -> Iterator[Block]:
@@ -125,7 +143,7 @@ def record_batches(
 
 
 def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Task) -> pa.Array:
-    if field.name == ROW:
+    if field.name == ROW or field.name in LETTER_COLUMNS:
         return pa.nulls(block.length, field.type)
     column = block.arrow(field.name)
     if field.name in makers and (column is None or column.type != field.type):

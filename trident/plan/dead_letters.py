@@ -1,0 +1,63 @@
+"""Adds to a plan, when it starts, what keeps the tuples that its steps fail with."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from trident.backends.rows import Rows
+from trident.backends.state_spec import StateSpec
+from trident.backends.state_url import StateURL
+from trident.errors import PlanError
+from trident.operations.dead_letters import LETTER, KeepLetters
+from trident.plan import lowering
+from trident.plan.arguments import Given
+from trident.plan.builder import Builder
+from trident.plan.nodes import DeadLettersNode, SparingNode
+from trident.plan.plan import BatchGroup, Plan
+from trident.tuples.fields import Fields
+
+PREFIX = "dead_letters."
+"""What the name of a state of dead letters begins with; the id of its group follows."""
+
+
+def with_dead_letters(plan: Plan, place: Any) -> Plan:
+    """The plan with a state for the dead letters of each group that may have any; `place` is what
+    ``partitionPersist`` takes, or None."""
+    builder = Builder.of(plan)
+    with_any = {group.id: steps for group in plan.groups if (steps := _dying(group))}
+    if place is None and with_any:
+        step = next(iter(with_any.values()))[0]
+        what = f"start: nothing keeps the dead letters of the step at {step.origin}:"
+        advice = 'Say where, as in dead_letters="sqlite:letters.db"; or use on_error="skip".'
+        raise PlanError(what, step.call_text, (), advice)
+    if place is not None and not with_any:
+        what = "start: dead_letters= is given, and no step has any"
+        advice = 'Add on_error="dead-letter", here or to the steps that it is meant for.'
+        raise PlanError(what, "", (), advice)
+    for group, steps in with_any.items():
+        letters = builder.add(DeadLettersNode, failing=steps)
+        name = PREFIX + group
+        if isinstance(place, Rows):
+            writer = copy(place)
+            writer.name = f"{place.name}.{group}"
+            lowering.persist_rows(builder, letters, StateSpec(writer), None, name)
+        else:
+            given = Given(Fields(*LETTER.names), KeepLetters(), None)
+            lowering.partition_persist(builder, letters, _near(place), given, name)
+    return replace(plan, nodes=tuple(builder.nodes))
+
+
+def _dying(group: BatchGroup) -> tuple[SparingNode, ...]:
+    """The steps of a group whose bad tuples are kept."""
+    found = [node for node in group.nodes if isinstance(node, SparingNode)]
+    return tuple([node for node in found if node.policy(group.on_error) == "dead-letter"])
+
+
+def _near(place: Any) -> Any:
+    """A URL with the driver as who writes it, where it doesn't say: letters are few."""
+    if not isinstance(place, str | StateURL):
+        return place
+    url = StateURL.parse(place) if isinstance(place, str) else place
+    return replace(url, options={"hosted": "driver", **url.options})
