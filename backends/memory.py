@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import itemgetter
@@ -26,6 +26,7 @@ _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
 _COLUMNS = tuple(map(itemgetter, range(4)))
 _FEW = 100
+_PAGE = 1000
 
 
 @dataclass(eq=False)
@@ -137,6 +138,14 @@ class MemoryMap(IBackingMap):
     def entries(self) -> list[tuple[bytes, Any]]:
         with self._database.lock:
             return self._database.items()
+
+    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
+        with self._database.lock:
+            keys = [*self._database.entries, *self._database.rows]
+        for start in range(0, len(keys), _PAGE):
+            page = keys[start : start + _PAGE]
+            entries = zip(page, self.multiGet(page), strict=True)
+            yield [(key, entry) for key, entry in entries if entry is not None]
 
     def occupant(self) -> str | None:
         with self._database.lock:

@@ -36,6 +36,7 @@ class Ability(Enum):
     VERSIONED = "multiPutAt"
     ADD = "multiAddFenced"
     REMOVE = "multiRemoveFenced"
+    EXPIRE = "multiRemoveUpTo"
     SNAPSHOT = "snapshot"
     LIST = "entries"
     LOOK = "occupant"
@@ -210,6 +211,13 @@ class IBackingMap(Askable, ABC):
         """Store `values` at `version`; of several writes of one key the highest version shows.
 
         The version is ``2**62 | txid << 12 | attempt``, so a late write never shows.
+        """
+        raise NotImplementedError
+
+    def multiRemoveUpTo(self, keys: Sequence[Any], version: int) -> None:
+        """Remove what :meth:`multiPutAt` has stored up to `version`, as entries that have expired.
+
+        What has a higher version stays, and shows where it is written later. Needs :meth:`pages`.
         """
         raise NotImplementedError
 

@@ -26,6 +26,7 @@ from trident.states.errors import (
     UnfinishedCopyError,
     UnownedStateError,
 )
+from trident.states.expiry import later
 from trident.states.values import Token
 
 Check = Callable[["ControlRecord | None"], None]
@@ -83,6 +84,11 @@ class ControlRecord:
         the stream's id: the stored record has not got them either.
     move : Move or None
         Where the state is now, if another one has taken its place; nothing begins under it.
+    reached : int or None
+        The time, in milliseconds since 1970, that the group's batches have reached, where it lets
+        entries expire: by that the attempt and readers judge them.
+    reaches : int or None
+        The latest time in the batch of the record, which the stored record has not got.
 
     Examples
     --------
@@ -106,12 +112,15 @@ class ControlRecord:
         default_factory=lambda: MappingProxyType({}), compare=False
     )
     move: Move | None = None
+    reached: int | None = None
+    reaches: int | None = field(default=None, compare=False)
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
         fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
-        return ControlRecord, (*fields, self.plan, dict(self.active), self.move)
+        others = self.plan, dict(self.active), self.move, self.reached, self.reaches
+        return ControlRecord, (*fields, *others)
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))
@@ -132,7 +141,8 @@ class ControlRecord:
         """Return the record after its own attempt has been committed."""
         txid, attempt = self.token
         retried = {**self.retried, txid: attempt} if attempt else self.retried
-        return ControlRecord(self.log_id, self.token, txid, retried, self.ready)
+        reached = later(self.reached, self.reaches)
+        return ControlRecord(self.log_id, self.token, txid, retried, self.ready, reached=reached)
 
     def moved(self, move: Move) -> ControlRecord:
         """Return the record of the same state after another one has taken its place.
@@ -185,6 +195,8 @@ class ControlRecord:
             told["plan"] = self.plan
         if self.move is not None:
             told["move"] = [self.move.to, self.move.once]
+        if self.reached is not None:
+            told["reached"] = self.reached
         return orjson.dumps(told)
 
     @staticmethod
@@ -209,6 +221,7 @@ class ControlRecord:
                 bool(found["ready"]),
                 plan=None if found.get("plan") is None else str(found["plan"]),
                 move=None if found.get("move") is None else _move(*found["move"]),
+                reached=None if found.get("reached") is None else int(found["reached"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from trident.states.control import ControlRecord
+from trident.states.expiry import moment_at, now
 from trident.states.values import Token
 
 _ANY_ATTEMPT = _ANY_BATCH = 2**63
@@ -21,16 +23,25 @@ class Cut(NamedTuple):
     too old to be read at."""
     retried: Mapping[int, int]
     """The committed attempts that were not 0."""
+    reached: int | None = None
+    """The time that batches had reached, where it lets entries expire."""
 
     @staticmethod
     def before(record: ControlRecord) -> Cut:
         """Return the cut at which the batch that `record` has begun reads."""
-        return Cut(record.token.txid - 1, record.token, record.retried)
+        return Cut(record.token.txid - 1, record.token, record.retried, record.reached)
 
     @staticmethod
-    def after(committed: int, under_way: int, retried: Mapping[int, int]) -> Cut:
+    def after(
+        committed: int, under_way: int, retried: Mapping[int, int], reached: int | None = None
+    ) -> Cut:
         """Return the cut after `committed`, while any attempt up to batch `under_way` may write."""
-        return Cut(committed, Token(under_way, _ANY_ATTEMPT), retried)
+        return Cut(committed, Token(under_way, _ANY_ATTEMPT), retried, reached)
+
+    @property
+    def moment(self) -> datetime:
+        """The moment by which values are judged: what batches have reached, or the clock's."""
+        return now() if self.reached is None else moment_at(self.reached)
 
     def endless(self) -> Cut:
         """Return the same cut without a horizon: no entry is too new for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trident.states.errors import UsageError
@@ -17,10 +17,12 @@ class KeepUntil:
 
     From that moment on the key is absent, for batches and for queries. They are handed the value
     itself, never this. The moment is stored with the value: where an attempt fails, the value
-    before it is there again, until its own moment. A batch judges a key by the moment at which its
-    attempt began, a query by that at which it was asked; the clocks are those of the processes.
+    before it is there again, until its own moment.
 
-    The entry stays in the store, until a later batch writes the key or calls ``removeExpired()``.
+    Where a step of the batch group has ``expire_after=``, batches and queries judge by the time
+    that the group's batches have reached, and a sweep removes what has expired. Elsewhere a batch
+    judges by the moment at which its attempt began, a query by that at which it was asked; the
+    clocks are those of the processes, and the entry stays until a batch writes the key.
 
     Parameters
     ----------
@@ -58,9 +60,32 @@ class KeepUntil:
             raise UsageError(what, repr(self.until), (), advice)
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
+
+
 def now() -> datetime:
-    """Return the moment by which values are judged."""
+    """Return the moment by which values are judged where no batches tell it."""
     return datetime.now(UTC)
+
+
+def moment_at(milliseconds: int) -> datetime:
+    """Return a moment, in milliseconds since 1970; the first or last that there is for others.
+
+    Examples
+    --------
+    >>> print(moment_at(1500), moment_at(10**18))
+    1970-01-01 00:00:01.500000+00:00 9999-12-31 23:59:59.999999+00:00
+    """
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return _FIRST if milliseconds < 0 else _LAST
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    """Return the later of two times, either of which may be unknown."""
+    return one if other is None or (one is not None and one > other) else other
 
 
 def alive(values: Sequence[Any], moment: datetime) -> Sequence[Any]:

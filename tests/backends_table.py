@@ -138,7 +138,7 @@ _ALL = [
         "HBase",
         "{server}/trident/states?timeout=60&prefix={own}",
         "hbase_server",
-        frozenset({Ability.VERSIONED, Ability.LOOK}),
+        frozenset({Ability.VERSIONED, Ability.EXPIRE, Ability.LOOK}),
         "hbase",
         runs=4,
     ),

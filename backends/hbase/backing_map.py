@@ -35,7 +35,8 @@ class HBaseMap(ReadingMap):
 
     A cell's timestamp is its version. Of the cells of a row HBase shows the one with the highest
     timestamp, and of several with the same timestamp the last that was written. So a late write
-    never shows. A deletion would hide later writes too, so nothing is ever deleted.
+    never shows. A deletion also hides what is written later up to its timestamp, until HBase
+    compacts the table. So only what has expired is ever deleted.
     """
 
     def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:
@@ -66,6 +67,13 @@ class HBaseMap(ReadingMap):
 
     def multiPutAt(self, keys: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
         self._put(self._rows(keys), values, version)
+
+    def multiRemoveUpTo(self, keys: Sequence[bytes], version: int) -> None:
+        deletion = thrift().Mutation(True, self._column)
+        deletions = [thrift().BatchMutation(row, [deletion]) for row in self._rows(keys)]
+        with self._client() as client:
+            for start in range(0, len(deletions), _ROWS):
+                client.mutateRowsTs(self._table, deletions[start : start + _ROWS], version, {})
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         # The server gives the cell its own time, but none before that of the cell it replaces.

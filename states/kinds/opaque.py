@@ -92,7 +92,7 @@ class OpaqueKind(Kind):
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         if isinstance(entries, OpaqueEntries) and _are_committed(entries, cut):
             return list(entries.currs)
-        committed, _, retried = cut
+        committed, retried = cut.committed, cut.retried
         return [
             None
             if entry is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import compress, islice, repeat
 from operator import add, is_, is_not
 from typing import Any
@@ -15,7 +16,7 @@ from trident.states.errors import (
     StateError,
     StateUnavailableError,
 )
-from trident.states.expiry import alive, now
+from trident.states.expiry import KeepUntil, alive, moment_at
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.table.table import Table
@@ -36,7 +37,9 @@ class MapAttempt:
     def __init__(self, record: ControlRecord, table: Table, kind: Kind) -> None:
         self.record = record
         self._cut = Cut.before(record)
-        self._moment = now()
+        self._moment = self._cut.moment
+        self._untils: dict[bytes | None, datetime] = {}  # None: of all other keys
+        self._times: dict[bytes, datetime] = {}
         self._table = table
         self._kind = kind
         self._pending = PendingUpdates()
@@ -50,23 +53,47 @@ class MapAttempt:
         """Return the keys with something pending."""
         return [*self._pending.touched(), *self._folds]
 
-    def expired(self, entries: Sequence[tuple[bytes, Any]]) -> list[bytes]:
-        """Return those of some keys, with their entries, that have expired and are not updated."""
-        touched = set(self.keys())
-        entries = [(key, entry) for key, entry in entries if key not in touched]
-        keys = [key for key, _ in entries]
-        values = self._kind.read([entry for _, entry in entries], self._cut)
-        there = zip(keys, values, self._alive(values), strict=True)
-        return [key for key, value, left in there if left is None is not value]
+    def expire(self, key: bytes | None, time: int, after: int) -> None:
+        """Let what is written of a key, at a time, or without a key of all others, expire."""
+        until = moment_at(time + after)
+        self._untils[key] = max(until, self._untils.get(key, until))
+        if key is not None:
+            moment = max(moment_at(time), self._moment)
+            self._times[key] = max(moment, self._times.get(key, moment))
 
-    def _alive(self, values: Sequence[Any]) -> Sequence[Any]:
+    def _dated(
+        self, keys: Sequence[bytes], values: Sequence[Any], befores: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Return new values of keys, each with the moment at which it expires, if it does.
+
+        That is never before the moment of the value before it, so that a late write of an earlier
+        attempt, if the store lets it show, has expired as well.
+        """
+        if not self._untils:
+            return values
+        of_others = self._untils.get(None)
+        dated = []
+        for key, value, before in zip(keys, values, befores, strict=True):
+            until = self._untils.get(key, of_others)
+            if until is not None and value is not None and type(value) is not KeepUntil:
+                if type(before) is KeepUntil:
+                    until = max(until, before.until)
+                value = KeepUntil(value, until)
+            dated.append(value)
+        return dated
+
+    def _alive(self, values: Sequence[Any], keys: Sequence[bytes] = ()) -> Sequence[Any]:
+        """Return the values that there are, of keys when they are updated."""
         left = alive(values, self._moment)
         if left is not values and Versioned in set(map(type, values)):
             raise StateError(
                 f"{self._table.where or 'the state'} holds values with a schema_version, which is "
                 "not declared: run the code that wrote them, or declare it with its upgrade()"
             )
-        return left
+        if not (keys and self._times):
+            return left
+        times = [self._times.get(key, self._moment) for key in keys]
+        return [alive([each], time)[0] for each, time in zip(values, times, strict=True)]
 
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""
@@ -81,7 +108,7 @@ class MapAttempt:
         """Update each key by its function, a repeated key in order; return the new values."""
         _check_lengths(keys, updates)
         currents = self._currents(keys)
-        starts = self._alive(currents)
+        starts = self._alive(currents, keys)
         fresh: dict[bytes, Any] = {}
         values = []
         for key, current, start, update in zip(keys, currents, starts, updates, strict=True):
@@ -109,7 +136,7 @@ class MapAttempt:
     ) -> list[Any]:
         """Combine a partial result into each key and return the new values."""
         _check_lengths(keys, partials)
-        currents = self._alive(self._currents(keys))
+        currents = self._alive(self._currents(keys), keys)
         if combiner.adds:
             check_addable(keys, currents)
         if (
@@ -131,7 +158,9 @@ class MapAttempt:
     def fold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
         """Combine without an answer: at the flush, where the store adds by itself."""
         _check_lengths(keys, partials)
-        adds = self._table.adds and combiner.adds and set(map(type, partials)) <= {int, float}
+        # Where entries have ever expired, a store could not add to those that say when they do.
+        adds = self._table.adds and combiner.adds and self.record.reached is None
+        adds = adds and set(map(type, partials)) <= {int, float}
         if not adds or self._pending.knows(keys):
             self.combine(keys, partials, combiner)
             return
@@ -152,7 +181,8 @@ class MapAttempt:
         for start in range(0, len(folded), _CHUNK):
             self._table.add(folded[start : start + _CHUNK], partials[start : start + _CHUNK])
         for keys, values, befores in self._pending.chunks(_CHUNK):
-            self._write(keys, self._kind.write(values, befores, self.record))
+            dated = self._dated(keys, values, befores)
+            self._write(keys, self._kind.write(dated, befores, self.record))
         return self._pending.removed()
 
     def _write(self, keys: Sequence[bytes], entries: Sequence[Any]) -> None:
@@ -176,10 +206,11 @@ class MapAttempt:
         for called, updates in self._calls:
             for position, key in enumerate(called):
                 if key in values:
-                    [given] = self._alive([values[key]])
+                    [given] = self._alive([values[key]], [key])
                     values[key] = updates[position](own(given))
         _check_longs(keys, list(values.values()))
-        entries = self._kind.write(list(values.values()), befores, self.record)
+        dated = self._dated(keys, list(values.values()), befores)
+        entries = self._kind.write(dated, befores, self.record)
         return [
             old if key in applied else new
             for key, old, new in zip(keys, stored, entries, strict=True)

@@ -330,9 +330,7 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> StoredMap:
         """Open the store and return the state, for the calling process."""
-        state = self.makeMap()
-        state.partitions = numPartitions
-        return state
+        return self.makeMap()
 
     def makeMap(self) -> StoredMap:
         """Return the same, as the only partition."""

@@ -17,7 +17,7 @@ from trident.states.asking import Wait, wait_for
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
-from trident.states.expiry import alive, now
+from trident.states.expiry import alive
 from trident.states.keys import decode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import ITupleCollection, Key, ReadOnlyMapState, ReadOnlySnapshottable
@@ -184,7 +184,9 @@ def _latest(state: State) -> State:
     begun = record
     if record is not None and record.move is None:  # else no attempt is under way
         begun = record.announced()
-    cut = _NOTHING if begun is None else Cut(begun.committed, begun.token, begun.retried)
+    cut = _NOTHING
+    if begun is not None:
+        cut = Cut(begun.committed, begun.token, begun.retried, begun.reached)
     return state.committed(cut.endless())
 
 
@@ -209,7 +211,12 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
             for (group, state), record in zip(reads, records, strict=True)
         }
         answer = query([views.get(id(state), state) for _, state in states])
-        again = [each for each in reads if each[1].removes and each[1].kind is StateType.OPAQUE]
+        again = [
+            each
+            for each, record in zip(reads, records, strict=True)
+            if each[1].kind is StateType.OPAQUE
+            if each[1].removes or (record is not None and record.reached is not None)
+        ]
         records = _records([state for _, state in again])
         for (group, _), record in zip(again, records, strict=True):
             _check_nothing_removed(record, cuts.get(group, _NOTHING))
@@ -262,7 +269,7 @@ def _cuts(
         least = min(found, key=_COMMITTED)
         under_way = min([record.token.txid for record in found])
         horizon = max(least.committed + 1, under_way)
-        cuts[group] = Cut.after(least.committed, horizon, least.retried)
+        cuts[group] = Cut.after(least.committed, horizon, least.retried, least.reached)
     return cuts
 
 
@@ -271,7 +278,7 @@ def _view(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> Read
         return state.committed(cut.endless())  # their entries can't be told apart by a cut
     if record is None:
         return state.committed(cut)
-    return state.committed(Cut(cut.committed, cut.horizon, record.retried))
+    return state.committed(cut._replace(retried=record.retried))
 
 
 def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
@@ -292,7 +299,7 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         self._kind = kind
         self._key = key
         self._cut = cut
-        self._moment = now()
+        self._moment = cut.moment
         self._fresh = isinstance(table, SerializedTable)
 
     @property

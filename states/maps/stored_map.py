@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from copy import copy
 from dataclasses import replace
+from time import time_ns
 from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -104,8 +105,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._dead: set[bytes] = set()
         self._stand_on(backing)
         self.late = 0
-        self.partitions = 1
-        """How many tasks update the state, each through an object of its own."""
+        self._reached: tuple[Token, int] | None = None
 
     def _stand_on(self, backing: IBackingMap | LayeredMap) -> None:
         self._layered = backing
@@ -238,24 +238,28 @@ class StoredMap(CommittedReads, SnapshottableMap):
         keys = list(keys)
         self.multiPut(keys, [None] * len(keys))
 
-    def removeExpired(self) -> int:
-        """Remove the keys whose `KeepUntil` has passed, and return how many; lists the whole store.
+    def expire(self, after: int, times: Mapping[bytes, int] | int | None = None) -> None:
+        """Let what this batch writes expire `after` milliseconds from a time.
 
-        Raises
-        ------
-        StateError
-            Where the store doesn't list its entries, or other tasks update the state as well: a key
-            is removed by the task that owns it.
+        That is the time that batches have reached, or `times`: of each encoded key its own, or one
+        time for all of them.
         """
-        attempt = self._begun("removeExpired")
-        if self.partitions > 1:
-            raise StateError(
-                f"removeExpired in one of {self.partitions} partitions, which can't tell whose the "
-                "keys are; update the state behind global_(), or in a store of the driver's"
-            )
-        keys = attempt.expired(self.tables.reading.entries())
-        attempt.put(keys, [PutUpdater(None).update] * len(keys))
-        return len(keys)
+        attempt = self._begun("expire")
+        if times is None:
+            begun = attempt.record.reached
+            attempt.expire(None, time_ns() // 1_000_000 if begun is None else begun, after)
+            return
+        each = times if isinstance(times, Mapping) else {None: times}
+        for key, time in each.items():
+            attempt.expire(key, time, after)
+        token, reached = attempt.record.token, max(each.values())
+        if self._reached is not None and self._reached[0] == token:
+            reached = max(reached, self._reached[1])
+        self._reached = token, reached
+
+    def reached(self, token: Token) -> int | None:
+        """Return the latest time at which an attempt has updated anything, where it was told."""
+        return self._reached[1] if self._reached and self._reached[0] == token else None
 
     def multiCombine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner

@@ -115,7 +115,7 @@ class FencedTable(CheckedTable):
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
         super().__init__(store, counts)
-        self.removes = Ability.REMOVE in abilities(store)
+        self.removes = self.sweeps = Ability.REMOVE in abilities(store)
 
     def remove(self, keys: Sequence[Any]) -> None:
         self._count_put(keys)
@@ -165,18 +165,34 @@ class ConditionalTable(CheckedTable):
 
 
 class VersionedTable(CheckedTable):
-    """Every write has a version, made of its token; the store shows the highest version."""
+    """Every write has a version, made of its token; the store shows the highest version.
+
+    A removed entry leaves nothing that is higher than what a late writer may still write. So only
+    what has expired is removed: whatever is written late has expired too.
+    """
+
+    def __init__(self, store: IBackingMap, counts: Counts) -> None:
+        super().__init__(store, counts)
+        self.sweeps = Ability.EXPIRE in abilities(store)
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        self._count_put(keys)
+        self._check()
+        self._store.multiRemoveUpTo(self._own(keys), self._version() - 1)
 
     def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
+        self._store.multiPutAt(self._own(keys), entries, self._version())
+        return ()
+
+    def _version(self) -> int:
         txid, attempt = self._record.token
         if attempt > _MAX_ATTEMPT:
             raise StateError(
                 f"attempt {attempt} of batch {txid} has no version: a versioned store tells "
                 f"{_MAX_ATTEMPT} attempts of a batch apart. Find out why it keeps failing."
             )
-        self._store.multiPutAt(self._own(keys), entries, 2**62 | txid << 12 | attempt)
-        return ()
+        return 2**62 | txid << 12 | attempt
 
 
 class SerializedTable(Layer):

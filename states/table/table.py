@@ -45,6 +45,8 @@ class Table(ABC):
     removes: bool = False
     adds: bool = False
     """Whether there is :meth:`remove`, and :meth:`add`."""
+    sweeps: bool = False
+    """Whether there is :meth:`remove` at least for what has expired."""
     lists: bool = False
     has_pages: bool = False
     """Whether there is :meth:`entries`, and :meth:`pages`."""
@@ -89,6 +91,7 @@ class Layer(Table):
         self.where = below.where
         self.refuses = below.refuses
         self.removes = below.removes
+        self.sweeps = below.sweeps
         self.adds = below.adds
         self.lists = below.lists
         self.has_pages = below.has_pages

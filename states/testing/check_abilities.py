@@ -256,6 +256,21 @@ class VersionChecks(Checks):
     def test_no_keys_have_no_version(self, backing: IBackingMap) -> None:
         backing.multiPutAt([], [], version(1))
 
+    @needs(Ability.EXPIRE)
+    def test_what_is_removed_up_to_a_version_leaves_what_is_higher(
+        self, backing: IBackingMap
+    ) -> None:
+        keys = [key_of(backing, name) for name in ("", "b", "c", "d")]
+        backing.multiPutAt(keys[:3], [value_of(backing, 1)] * 3, version(5))
+        backing.multiPutAt(keys[1:2], [value_of(backing, 2)], version(6))
+        backing.multiRemoveUpTo([*keys[:2], keys[3]], version(6) - 1)
+        backing.multiRemoveUpTo([], version(7))
+        assert backing.multiGet(keys) == [None, value_of(backing, 2), value_of(backing, 1), None]
+        backing.multiPutAt(keys[:1], [value_of(backing, 3)], version(6))
+        assert backing.multiGet(keys[:1]) == [value_of(backing, 3)], (
+            "a write of a higher version shows after a removal"
+        )
+
 
 class AddChecks(Checks):
     """``multiAddFenced``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from trident.states.backing_map import Ability, IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, SerializationError, StaleBatchError, StateError
+from trident.states.keys import encode_key
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import StoredMap
+from trident.states.maps.sweeping import ExpirySweep
 from trident.states.testing.checks import (
     ODD_KEYS,
     ODD_VALUES,
@@ -51,6 +54,28 @@ def plus(state: StoredMap, **amounts: int) -> list[Any]:
 
 def get(state: StoredMap, *keys: Any) -> list[Any]:
     return state.multiGet([(key,) for key in keys])
+
+
+def aged(
+    state: StoredMap, txid: int, reached: int | None, sweeps: ExpirySweep | None, **times: int
+) -> None:
+    """Run a batch that adds 1 to each key at a time, to expire 10 ms later, and then sweeps.
+
+    The batch before has reached a time; its last attempt has swept too, and then failed.
+    """
+    for attempt in (0, 1):
+        own = replace(
+            record(txid, attempt, "log", **{f"t{n}": 1 for n in range(1, txid)}), reached=reached
+        )
+        state.control.begin(own)
+        state.beginCommit(own)
+        plus(state, **dict.fromkeys(times, 1))
+        state.expire(10, {encode_key((key,)): at for key, at in times.items()})
+        state.commit(own)
+        if sweeps is not None and reached is not None:
+            sweeps.go_on(own, reached, 100)
+    own = replace(own, reaches=max(times.values()))
+    state.control.announce(replace(state.control.ready(own), reaches=own.reaches))
 
 
 def batch(state: StoredMap, own: ControlRecord, **amounts: int) -> None:
@@ -278,6 +303,37 @@ class OpaqueChecks(StateChecks):
         batch(state, record(3), b=1)
         batch(state, record(4), b=1)
         assert get(state, "a", "b") == [None, 3]
+
+    def test_what_has_expired_is_absent_and_counts_from_nothing(self, state: StoredMap) -> None:
+        if not self.keeps("a value with its moment"):
+            return
+        aged(state, 1, None, None, a=1000, b=1005)
+        assert get(state, "a", "b") == [1, 1]
+        aged(state, 2, 1005, None, b=1010)
+        assert get(state, "a", "b") == [None, 2]
+        aged(state, 3, 1010, None, a=1009)
+        assert get(state, "a", "b") == [1, 2]
+        aged(state, 4, 1010, None, c=1050)
+        assert get(state, "a", "b", "c") == [None, None, 1]
+
+    def test_what_has_expired_leaves_the_store_and_nothing_else_does(
+        self, state: StoredMap
+    ) -> None:
+        if not self.keeps("a value with its moment") or not ExpirySweep.can_sweep(state):
+            return
+        sweeps = ExpirySweep(state)
+        aged(state, 1, None, sweeps, a=1000, b=1000, c=1005, d=1005)
+        aged(state, 2, 1005, sweeps, e=1013)
+        assert get(state, "a", "b", "c", "d", "e") == [None, None, 1, 1, 1]
+        aged(state, 3, 1013, sweeps, a=1014, e=1014)
+        keys = [b"a", b"b", b"c", b"d", b"e"]
+        found = [each is not None for each in state.tables.reading.read(keys)]
+        assert found == [True, False, True, True, True]
+        aged(state, 4, 1014, sweeps, d=1016)
+        assert get(state, "a", "b", "c", "d", "e") == [1, None, None, 2, 2]
+        aged(state, 5, 1016, sweeps, e=1016)
+        found = [each is not None for each in state.tables.reading.read(keys)]
+        assert found == [True, False, False, True, True]
 
     def test_a_state_keeps_every_key(self, state: StoredMap) -> None:
         numbers = [*range(len(ODD_KEYS))]

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import pytest
 
-from tests.states.abilities import ComparedMap, EntryMap, VersionedMap
+from tests.states.abilities import ComparedMap, EntryMap, ExpiringMap, VersionedMap
 from trident.backends.memory import MemoryMap
 from trident.states import Ability, Codec, IBackingMap
 from trident.states.testing.stores import FencedMap, PlainMap
@@ -51,6 +51,13 @@ class TestVersionedMap(BackingMapConformance):
 
     def make_map(self) -> IBackingMap:
         return VersionedMap()
+
+
+class TestExpiringMap(BackingMapConformance):
+    abilities = frozenset({Ability.VERSIONED, Ability.EXPIRE})
+
+    def make_map(self) -> IBackingMap:
+        return ExpiringMap()
 
 
 class TestLRUMemoryMap(BackingMapConformance):

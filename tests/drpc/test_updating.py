@@ -49,11 +49,13 @@ from trident.drpc.errors import (
 from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.operations.emitted import ListCollector
-from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, _key, digest
+from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, digest
 from trident.server import DRPCServer
+from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
 from trident.states.state import StateFactory
+from trident.states.testing.stores import PlainMap
 from trident.states.values import Token
 from trident.testing.points import Hold, fail_at, hold_at
 from trident.wire.thrift_binary import (
@@ -498,24 +500,26 @@ def test_another_process_refuses_and_a_client_asks_the_server_of_the_run(tmp_pat
         drpc.execute("deposit", "ann 5")
 
 
-def test_answers_are_kept_for_as_long_as_is_said_and_then_make_room() -> None:
-    keeping = KeptAnswers()
+def test_answers_are_kept_for_as_long_as_is_said() -> None:
+    keeping, first = KeptAnswers(), KeptAnswer("a", digest("x"), "[]")
     state: Any = MemoryMapState.Factory().makeState({}, None, 0, 1)
-
-    first, then = KeptAnswer("a", digest("x"), "[]", 1_000), 1_000 + int(KEPT * 1000)
-    other = next(each for each in map(str, range(10**6)) if _key(each) == _key("a"))
-    for txid, (kept, known) in enumerate(
-        [
-            (first, True),
-            (KeptAnswer(other, "", "[]", then), True),
-            (KeptAnswer(other, "", "[]", then + 1), False),
-        ],
-        1,
-    ):
-        state.beginCommit(txid)
-        keeping.updateState(state, [kept], ListCollector("answers", 0))
-        state.commit(txid)
+    then = 1_000 + int(KEPT * 1000)
+    for txid, (reached, known) in enumerate([(1_000, False), (then - 1, True), (then, False)], 1):
+        record = ControlRecord("a log", Token(txid, 0), txid - 1, reached=reached)
+        state.control.begin(record)
+        state.beginCommit(record)
         assert keeping.known(state, ["a", "b"]) == ({"a": first} if known else {})
+        kept = first if txid == 1 else KeptAnswer("c", "", "[]")
+        keeping.updateState(state, [kept], ListCollector("answers", 0))
+        state.commit(record)
+        state.control.announce(state.control.ready(record))
+
+
+def test_answers_are_refused_a_store_that_they_could_not_leave() -> None:
+    topology = TridentTopology()
+    _counted(topology.newDRPCStream("g", answers=OpaqueMap.factory(PlainMap)))
+    with pytest.raises(PlanError, match="the store of the answers of 'g' lists its entries and"):
+        topology.start()
 
 
 def _counted(stream: Any) -> Any:

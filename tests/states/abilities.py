@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from trident.states.keys import CONTROL_KEY
 from trident.states.testing.stores import AtomicControlMap, Changes
 
 
@@ -54,3 +55,19 @@ class VersionedMap(AtomicControlMap):
             return newer, None
 
         self.server.write(decide)
+
+
+class ExpiringMap(VersionedMap):
+    """Removes entries up to a version too, and lists a page of one entry at a time."""
+
+    def multiRemoveUpTo(self, keys: Sequence[bytes], version: int) -> None:
+        def decide() -> tuple[Changes, None]:
+            found = [(key, self.server.get(key)) for key in keys]
+            return [(key, None) for key, stored in found if stored and stored[1] <= version], None
+
+        self.server.write(decide)
+
+    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        for key, (value, _) in list(self.server.entries.items()):
+            if key != CONTROL_KEY:
+                yield [(key, value)]

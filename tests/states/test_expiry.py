@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite
-from trident.errors import StateError, UsageError
+from trident.errors import UsageError
 from trident.states import (
     KeepUntil,
     MapState,
@@ -41,8 +41,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("attempt", "reading"):
-        monkeypatch.setattr(f"trident.states.maps.{module}.now", made)
+    monkeypatch.setattr("trident.states.cut.now", made)
     return made
 
 
@@ -135,42 +134,13 @@ def test_a_batch_that_runs_again_judges_by_its_own_moment(clock: Clock) -> None:
     assert get(state, "a") == [1]
 
 
-def test_what_has_expired_is_not_listed_and_leaves_the_store_when_it_is_removed(
-    clock: Clock, tmp_path: Path
-) -> None:
+def test_what_has_expired_is_not_listed(clock: Clock, tmp_path: Path) -> None:
     state = sqlite.opaque(tmp_path / "counts.db", prefix="kept").makeState()
     put(state, 1, a=KeepUntil(5, SOON), b=7, c=KeepUntil([1], SOON))
     assert sorted(state.getTuples()) == [("a", 5), ("b", 7), ("c", [1])]
     clock.moment = SOON
     assert list(state.getTuples()) == [("b", 7)]
-    state.beginCommit(2)
-    assert state.removeExpired() == 2
-    assert state.removeExpired() == 0
-    state.commit(2)
-    for txid in (3, 4):  # the batch after the next has let go of what is no longer needed
-        put(state, txid, d=txid)
-    assert [key for key, _ in state.backing.entries()] == [b"b", b"d"]
     state.close()
-
-
-def test_what_was_updated_in_the_same_batch_is_not_removed(clock: Clock, tmp_path: Path) -> None:
-    state = sqlite.opaque(tmp_path / "counts.db", prefix="kept").makeState()
-    put(state, 1, a=KeepUntil(5, SOON), b=KeepUntil(5, SOON))
-    clock.moment = SOON
-    state.beginCommit(2)
-    state.multiUpdate([("a",)], [Visit(SOON + timedelta(minutes=1))])
-    assert state.removeExpired() == 1
-    state.commit(2)
-    assert get(state, "a", "b") == [1, None]
-    state.close()
-
-
-def test_one_of_several_partitions_can_not_remove_what_has_expired() -> None:
-    state = OpaqueMap(FencedMap(TroubledServer()))
-    state.partitions = 2
-    state.beginCommit(1)
-    with pytest.raises(StateError, match="in one of 2 partitions, which can't tell whose"):
-        state.removeExpired()
 
 
 @pytest.mark.parametrize("until", [NOON.replace(tzinfo=None), NOON.date(), 60])

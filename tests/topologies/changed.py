@@ -122,6 +122,7 @@ def words(
     step: Callable[[Any], Any] = lambda given: given,
     window: Any = None,
     partitions: int = 1,
+    **options: Any,
 ) -> Declare:
     """A state of the words of a stream."""
     aggregator = aggregator or Count()
@@ -136,7 +137,7 @@ def words(
         if window is not None:
             grouped.window(window, place, *seen, aggregator, value, name=name)
         else:
-            grouped.persistentAggregate(place, *seen, aggregator, value, name=name)
+            grouped.persistentAggregate(place, *seen, aggregator, value, name=name, **options)
         return topology
 
     return declare
@@ -404,6 +405,11 @@ CHANGES = {
         words(store="sqlite:{folder}/{name}.db?serializer=pickle"), words()
     ),
     "the cache of a store": Change(words(), words(store="sqlite:{folder}/{name}.db?cache_size=7")),
+    "another `expire_after=` or `time_field=`, or none where there was one": Change(
+        words(expire_after=Duration.of(5), time_field="at"),
+        words(),
+        between=words(expire_after=Duration.of(50)),
+    ),
     "another store, which is empty": Change(
         words(), words(store="sqlite:{folder}/new.db"), says=OLD_PLACE
     ),

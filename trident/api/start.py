@@ -190,7 +190,7 @@ def _runner(
         group=group.id,
         source=source,
         policy=policy,
-        making=Making(group.timed, partitioned=group.partitioned),
+        making=Making(group.timed, partitioned=group.partitioned, ageing=group.ageing),
         monitor=GroupMonitor(group.id),
     )
 

@@ -41,6 +41,7 @@ def check_start(plan: Plan, options: StartOptions) -> None:
         if refused:
             raise refused[0]
     check_states(plan)
+    check_expiries(plan)
 
 
 def check_requests(plan: Plan, options: StartOptions) -> None:
@@ -87,6 +88,18 @@ def check_states(plan: Plan) -> None:
         check_made(query)
     for update in plan.updates:
         check_made_updatable(update)
+
+
+def check_expiries(plan: Plan) -> None:
+    """Refuse two times in one group: its log keeps one, by which all its states are read."""
+    for group in plan.groups:
+        expiring = [each for each in group.updates if each.expiry is not None]
+        by_batch = {each.expiry and each.expiry.field is None for each in expiring}
+        if len(by_batch) > 1:
+            what = "start: entries expire by a field in some states, and by the time of batches in "
+            what += "others, of streams that share batches:"
+            advice = "Give time_field= to all of them, or to none."
+            raise PlanError(what, ", ".join(each.state.name for each in expiring), (), advice)
 
 
 def check_dead_letter(plan: Plan) -> None:

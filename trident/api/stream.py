@@ -286,6 +286,8 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         outputs: FieldsLike,
         *,
         name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
     ) -> TridentState: ...
     @overload
     def persistentAggregate(
@@ -296,9 +298,16 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         outputs: FieldsLike,
         *,
         name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
     ) -> TridentState: ...
     def persistentAggregate(
-        self, *arguments: Any, name: str | None = None, **named: Any
+        self,
+        *arguments: Any,
+        name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
+        **named: Any,
     ) -> TridentState:
         """Keep an aggregate of all batches: ``persistentAggregate(state, [inputs,] aggregator,
         outputs)``.
@@ -316,6 +325,13 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
             The one field of the new value.
         name : str, optional
             The state's name, unique in the topology; by default the output field.
+        expire_after : timedelta or Duration, optional
+            After what time without an update an entry is absent, for batches and queries; a sweep
+            removes it from the store, some entries in each batch. Takes an opaque map.
+        time_field : str, optional
+            The field of tuples with the time that counts: milliseconds, or timestamps. It has come
+            as far as the latest that a batch of the group has committed. Without it the time of
+            batches counts.
 
         Returns
         -------
@@ -337,10 +353,11 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         call = "persistentAggregate"
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
+        expiring = lowering.Expiring(expire_after, time_field)
         with Briefly():
             given = read_arguments(call, arguments, named, "aggregator")
             node = lowering.persistent_aggregate(
-                self._builder, self._node, self._group, state, given, name
+                self._builder, self._node, self._group, state, given, name, expiring
             )
         return TridentState(self._builder, node)
 
@@ -412,6 +429,8 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         outputs: FieldsLike = ...,
         *,
         name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
     ) -> TridentState: ...
     @overload
     def partitionPersist(
@@ -422,9 +441,16 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         outputs: FieldsLike = ...,
         *,
         name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
     ) -> TridentState: ...
     def partitionPersist(
-        self, *arguments: Any, name: str | None = None, **named: Any
+        self,
+        *arguments: Any,
+        name: str | None = None,
+        expire_after: DurationLike | None = None,
+        time_field: str | None = None,
+        **named: Any,
     ) -> TridentState:
         """Write tuples to a state: ``partitionPersist(state, [inputs,] updater [, outputs])``.
 
@@ -445,18 +471,28 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
             What it emits, for ``newValuesStream``.
         name : str, optional
             The state's name, unique in the topology; by default the outputs, else ``"state"``.
+        expire_after : timedelta or Duration, optional
+            After what time without an update an entry is absent, as of ``persistentAggregate``;
+            unless the updater returns a `KeepUntil`.
+        time_field : str, optional
+            The field of tuples with the time that counts: for all that the updater writes, the
+            latest one that it is called with.
         """
         call = "partitionPersist"
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
+        expiring = lowering.Expiring(expire_after, time_field)
         with Briefly(), self._builder.together():
             spec = StateSpec(state) if isinstance(state, Rows) else state
-            if isinstance(spec, StateSpec) and isinstance(spec.stateFactory, Rows):
+            to_rows = isinstance(spec, StateSpec) and isinstance(spec.stateFactory, Rows)
+            if to_rows and expiring == lowering.NEVER:
                 inputs = read_inputs(call, arguments, named)
                 node = lowering.persist_rows(self._builder, self._moved(), spec, inputs, name)
                 return TridentState(self._builder, node)
             given = read_arguments(call, arguments, named, "updater")
-            node = lowering.partition_persist(self._builder, self._moved(), state, given, name)
+            node = lowering.partition_persist(
+                self._builder, self._moved(), state, given, name, expiring
+            )
         return TridentState(self._builder, node)
 
     @overload

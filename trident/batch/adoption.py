@@ -190,4 +190,5 @@ def _from_states(states: GroupStates, alone: StatesAlone) -> LogEntry:
         states={name: record.token for name, record in found.items()},
         retried=retried,
         adopted=(alone.log_id,),
+        reached=max((each.reached for each in found.values() if each.reached), default=None),
     )

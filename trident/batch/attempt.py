@@ -64,11 +64,19 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Making:
-    """How attempts are made, with no store and no log asked; `now` tells nanoseconds since 1970."""
+    """How attempts are made, with no store and no log asked; `now` tells nanoseconds since 1970.
+
+    Where they are `ageing` the time of batches lets entries of states expire.
+    """
 
     timed: bool = False
     now: Callable[[], int] | None = None
     partitioned: bool = False
+    ageing: bool = False
+
+    def moment(self) -> int:
+        """The time now, in milliseconds since 1970."""
+        return (self.now or time_ns)() // 1_000_000
 
     def make(self, work: BatchWork, due: Due, dead_letter: str | None = None) -> Attempt:
         """Plan, emit and compute an attempt, or only emit one that is given up; may be repeated."""
@@ -77,7 +85,7 @@ class Making:
         if planned is None:
             planned = work.plan(token.txid, metadata)
         if self.timed and MOMENT not in (planned or {}):
-            planned = {**(planned or {}), MOMENT: (self.now or time_ns)() // 1_000_000}
+            planned = {**(planned or {}), MOMENT: self.moment()}
         watch.done("plan")
         known = planned or {}
         to_run = work.emit(token, metadata, known)

@@ -107,4 +107,5 @@ def write_updates(
         apply(deferred, state, task)
     begun.commit()
     counts, seconds = counters.since(before), {"write": perf_counter() - started}
-    return computed.outcome + Outcome(0, *counts, seconds)
+    reached = counters.reached(record.token)
+    return computed.outcome + Outcome(0, *counts, seconds, reached=reached)

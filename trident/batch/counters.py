@@ -8,6 +8,7 @@ from trident.backends.rows.state import RowsState
 from trident.plan.nodes import StateNode
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
+from trident.states.values import Token
 
 Counts = tuple[int, int, int, int]
 """Keys read, keys written, cache hits, and tuples that were late."""
@@ -38,6 +39,11 @@ class Counters:
         """Return what was read and written since `before` was returned."""
         read, written, hits, late = self.counts()
         return read - before[0], written - before[1], hits - before[2], late - before[3]
+
+    def reached(self, token: Token) -> int | None:
+        """Return the latest time at which an attempt has updated a state, where it was told."""
+        times = [time for state in self._maps if (time := state.reached(token)) is not None]
+        return max(times, default=None)
 
 
 def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:

@@ -13,6 +13,7 @@ from trident.log.errors import LogMismatchError, PlacementError, ReplayError
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.states.control import BURNT
+from trident.states.expiry import later
 from trident.states.values import Token
 
 
@@ -82,9 +83,10 @@ class Ledger:
         digest: str | None,
         query_id: str | None,
         swept: bool = False,
+        reached: int | None = None,
     ) -> None:
         """Commit the due attempt, and reserve the next batch's first; where `swept`, forget old
-        attempts."""
+        attempts. It has `reached` a time, at which entries may expire."""
         entry = self._writer.entry
         token = txid, attempt = entry.begun
         states = dict.fromkeys(begun, token)
@@ -100,6 +102,7 @@ class Ledger:
             committed=txid,
             retried={**retried, txid: attempt} if attempt else retried,
             swept=txid - 1 if swept else entry.swept,
+            reached=later(entry.reached, reached),
             digest=digest,
         )
 

@@ -40,6 +40,7 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
             state.kind,
             state if node.keeps_one_value else None,
             state,
+            expires=node.expiry is not None,
         )
         for node, state in states.items()
         if node.updates is not None

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trident.operations.counters import summed
+from trident.states.expiry import later
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one attempt did; counts are 0 where unknown, `seconds` by the engine's own names."""
+    """What one attempt did; counts are 0 where unknown, `seconds` by the engine's own names.
+
+    The latest time by which entries expire is what it has `reached`.
+    """
 
     tuples: int = 0
     read: int = 0
@@ -20,6 +24,7 @@ class Outcome:
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
+    reached: int | None = None
 
     def __add__(self, other: Outcome) -> Outcome:
         """Return what two parts of one attempt did together."""
@@ -35,4 +40,5 @@ class Outcome:
             },
             self.engine or other.engine,
             summed(self.counters, other.counters),
+            later(self.reached, other.reached),
         )

@@ -283,7 +283,7 @@ class BatchRunner:
                 entry = ledger.plan(attempt.planned)
                 watch.done("plan")
             reached("before begin", token)
-            begun = states.begin(entry)
+            begun = states.begin(entry, self._making.moment() if self._making.ageing else None)
             if attempt.active:  # what an opaque spout has emitted need not be emitted again
                 begun = replace(begun, active=attempt.active)
             reached("after begin", token)
@@ -292,8 +292,11 @@ class BatchRunner:
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
                 self._bad_share.check(token.txid, outcome.counters)
+            if outcome.reached is not None:  # by one time that is yet to come all would expire
+                begun = replace(begun, reaches=min(outcome.reached, int(time() * 1000)))
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
                 swept = states.sweep(begun)
+            states.sweep_expired(begun, entry, outcome.written)
             reached("after write", token)
             watch.done("run")
             reached("before ready", token)
@@ -303,7 +306,8 @@ class BatchRunner:
             begun_states = states.controls
         work.committing(token)
         reached("before commit", token)
-        ledger.commit(attempt.metadata, begun_states, digest, query_id, swept)
+        until = ready.announced().reached if ready else None
+        ledger.commit(attempt.metadata, begun_states, digest, query_id, swept, until)
         reached("after commit", token)
         watch.done("commit")
         self._bad_share.committed(outcome.counters)

@@ -27,7 +27,8 @@ from trident.states.errors import (
     RewoundStateError,
     UnavailableError,
 )
-from trident.states.maps.sweeping import can_sweep, sweep
+from trident.states.expiry import later
+from trident.states.maps.sweeping import ExpirySweep, can_sweep, sweep
 from trident.states.state import State
 from trident.states.values import StateType, Token
 
@@ -36,12 +37,14 @@ _logger = logging.getLogger("trident")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """One state of a group: `single` where it is one value, `state` where it may be swept."""
+    """One state of a group: `single` where it is one value, `state` where it may be swept; where it
+    `expires` its entries do."""
 
     control: Control | None
     kind: StateType | None
     single: State | None = None
     state: State | None = None
+    expires: bool = False
 
 
 class GroupStates:
@@ -65,6 +68,11 @@ class GroupStates:
         }
         self._sweepable = {
             name: state for name, one in states.items() if can_sweep(state := one.state)
+        }
+        self._expiring = {
+            name: ExpirySweep(state)
+            for name, one in states.items()
+            if one.expires and ExpirySweep.can_sweep(state := one.state)
         }
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
@@ -200,9 +208,13 @@ class GroupStates:
             if control is not None and (found is None or found.is_free_for(entry.log_id)):
                 control.create(record)
 
-    def begin(self, entry: LogEntry) -> ControlRecord:
-        """Begin the attempt that `entry` reserves at every state, and return what they hold now."""
+    def begin(self, entry: LogEntry, reached: int | None = None) -> ControlRecord:
+        """Begin the attempt that `entry` reserves at every state, and return what they hold now.
+
+        Where the time of batches lets entries expire it has `reached` so much.
+        """
         record = self._reserved(entry)
+        record = replace(record, reached=later(record.reached, reached))
         for name, control in self.controls.items():
             control.begin(record, partial(self._judge, entry, name))
         return record
@@ -242,6 +254,21 @@ class GroupStates:
                 del self._sweepable[name]
                 return False
         return True
+
+    def sweep_expired(self, record: ControlRecord, entry: LogEntry, written: int) -> None:
+        """Remove some of what had expired with the batch before; of more keys the more were
+        `written`, as only then a round ends however many keys are added.
+
+        A state with an entry that can't be read is swept no more by this run.
+        """
+        if entry.reached is None:
+            return
+        for name, expiring in list(self._expiring.items()):
+            try:
+                expiring.go_on(record, entry.reached, 100 + 4 * written)
+            except CorruptStateError as error:
+                _logger.warning("state %s keeps what has expired: %s", name, error)
+                del self._expiring[name]
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote, and return what is to be

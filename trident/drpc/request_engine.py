@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import perf_counter, time_ns
+from time import perf_counter
 from typing import NamedTuple
 
 from trident.batch.begun_states import BegunStates
@@ -30,7 +30,7 @@ from trident.states.errors import (
     StateError,
     UnavailableError,
 )
-from trident.states.map_state import MapState
+from trident.states.maps.sweeping import ExpirySweep
 from trident.states.state import State
 from trident.tuples.block import Block
 
@@ -68,9 +68,11 @@ class RequestEngine:
         assert group.requests is not None
         assert group.answers is not None  # the builder has checked it
         kept = states[group.answers]
-        if not isinstance(kept, MapState):
-            what = f"start: the answers of {group.requests.function!r} are kept in a map, found"
-            raise PlanError(what, type(kept).__name__)
+        if not ExpirySweep.can_sweep(kept):
+            what = f"start: the store of the answers of {group.requests.function!r} lists its "
+            what += "entries and removes them, found"
+            advice = "Keep them in memory, SQLite, PostgreSQL, HBase, or Redis with a prefix."
+            raise PlanError(what, group.answers.state.factory.label, (), advice)
         self.function = group.requests.function
         self.one_by_one = group.reads_own
         self._answers = group.answers
@@ -115,7 +117,8 @@ class RequestEngine:
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         counted = self._program.counted()
-        return made, Outcome(len(made), *counts, seconds, "local", counted)
+        reached = self._counters.reached(record.token)
+        return made, Outcome(len(made), *counts, seconds, "local", counted, reached)
 
     def close(self) -> None:
         """Clean the operations up, and close the states."""
@@ -136,7 +139,6 @@ class _Attempt:
         self._engine = engine
         self._record = record
         self._known = dict(known)
-        self._now = time_ns() // 1_000_000
 
     def answer_all(
         self, requests: Sequence[Request], failed: dict[int, Exception]
@@ -180,6 +182,6 @@ class _Attempt:
             if len(answer) > MOST_KEPT:
                 what = f"the answer has {len(answer):,} characters, and {MOST_KEPT:,} are kept"
                 raise FailedException(f"{what} at most; let the last step give less")
-            kept = self._known[id] = KeptAnswer(id, digest(args), answer, self._now)
+            kept = self._known[id] = KeptAnswer(id, digest(args), answer)
             self.kept.append(kept)
         return answer

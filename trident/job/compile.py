@@ -557,7 +557,7 @@ class _Compiler:
         if self._spark:
             for output in kept or ():
                 self._check_type(node, output)
-        reads = node.parent.fields.select(node.inputs)
+        reads = node.parent.fields.select(node.reads)
         if takes_origins(node):
             reads = reads + Fields.typed([(ORIGIN, "string")])
         update = Update(
@@ -565,7 +565,9 @@ class _Compiler:
             name=name,
             makes=node.facts.makes,
             columns=Fields() if kept is None else self._needed[node],
-            kernel=UpdateKernel(name, node.updater, inputs, node.fields.names, check, kept),
+            kernel=UpdateKernel(
+                name, node.updater, inputs, node.fields.names, check, kept, node.expiry
+            ),
             state=node.state,
             reads=reads,
             on_driver=self._updates_here(node, kept),

@@ -18,13 +18,17 @@ from trident.kernels.type_check import TypeCheckKernel
 from trident.operations.emitted import ListCollector, Row
 from trident.operations.interfaces import CombinerAggregator, StateUpdater, operation_name
 from trident.operations.origins import ORIGIN
-from trident.operations.state_updaters import MapCombinerAggStateUpdater
+from trident.operations.state_updaters import (
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+)
 from trident.states.keys import encode_key
 from trident.states.map_state import MapState
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
+from trident.windows.expiry import Expiry
 from trident.windows.window_contents import named
 from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
 
@@ -41,6 +45,7 @@ class UpdateKernel:
     outputs: tuple[str, ...]
     check: TypeCheckKernel | None
     kept: tuple[str, ...] | None
+    expiry: Expiry | None = None
 
     def acts_on(self, block: Block) -> bool:
         """Whether the tuples of a partition update the state, or that there are none does."""
@@ -51,6 +56,8 @@ class UpdateKernel:
         new values."""
         updater = self.operation
         with task.at(self.step):
+            if self.expiry is not None and isinstance(state, StoredMap):
+                self._date(self.expiry, state, block)
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
                 made = self._combine(updater, state, block)
             elif isinstance(state, RowsState):
@@ -66,12 +73,24 @@ class UpdateKernel:
     def _combine(self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block) -> Block:
         group = updater.group.names
         keys, partials = encoded_keys(block, group), block.values(updater.value)
-        if self.kept is None:
+        if self.kept is None and self.expiry is None:
             state.multiFold(keys, partials, updater.aggregator)
             return NOTHING
         values = state.multiCombine(keys, partials, updater.aggregator)
+        if self.kept is None:
+            return NOTHING
         columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
         return Block(columns, block.length)
+
+    def _date(self, expiry: Expiry, state: StoredMap, block: Block) -> None:
+        if expiry.field is None:
+            expiry.date(state, (), ())
+            return
+        updater = self.operation
+        keys: Sequence[bytes] = ()
+        if isinstance(updater, MapCombinerAggStateUpdater | MapReducerAggStateUpdater):
+            keys = encoded_keys(block, updater.group.names)
+        expiry.date(state, keys, block.values(expiry.field))
 
     def _update_windows(
         self, updater: WindowUpdater, state: StoredMap, block: Block, task: Task

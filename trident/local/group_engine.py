@@ -101,7 +101,8 @@ class LocalGroupEngine:
         begun.commit()
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
-        return Outcome(tuples, *counts, seconds, "local", self._program.counted())
+        counted, reached = self._program.counted(), self._counters.reached(record.token)
+        return Outcome(tuples, *counts, seconds, "local", counted, reached)
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[str, Block]:
         streams = [source.stream for source in self._program.job.sources]

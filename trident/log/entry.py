@@ -67,6 +67,9 @@ class LogEntry:
     swept: int = 0
     """The last txid that has ever been forgotten: a record may lack it, though `retried` has it
     again. 0 in older entries."""
+    reached: int | None = None
+    """The time that the group's batches have reached, in milliseconds since 1970, where it lets
+    entries of states expire; it never goes back."""
     digest: str | None = None
     """A digest of what the last committed batch covers, by the source."""
     adopted: tuple[str, ...] = ()
@@ -82,6 +85,7 @@ class LogEntry:
             *(self.log_id, self.begun, self.committed, self.retried),
             moment=planned.get(MOMENT),
             active=planned.get(ACTIVE, {}),
+            reached=self.reached,
         )
 
     @property

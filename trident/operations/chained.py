@@ -35,7 +35,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
     positional = True
 
     def __init__(self, links: Sequence[Link], inputs: Fields) -> None:
-        self._links = tuple(links)
+        self.links = tuple(links)
         self._places = [tuple(map(inputs.index, link.inputs)) for link in links]
         self._wrapped = operations = [link.aggregator for link in links]
         self.deterministic = all(operation.deterministic for operation in operations)
@@ -45,19 +45,19 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
     @property
     def combines(self) -> bool:
         """Whether all are combiners, so that what partitions come to can be combined."""
-        return all(isinstance(link.aggregator, _Combined) for link in self._links)
+        return all(isinstance(link.aggregator, _Combined) for link in self.links)
 
     def of_partials(self, outputs: Fields) -> ChainedAggregator:
         """The chain that combines what this one has made, in fields `outputs`, of partitions."""
         links = [
             Link(link.outputs, CombinedPartials(link.aggregator.operation), link.outputs)
-            for link in self._links
+            for link in self.links
             if isinstance(link.aggregator, _Combined)
         ]
         return ChainedAggregator(links, outputs)
 
     def init(self, batchId: object, collector: TridentCollector) -> list[_Part]:
-        return [_Part(link, batchId) for link in self._links]
+        return [_Part(link, batchId) for link in self.links]
 
     def aggregate(
         self, val: list[_Part], tuple: Sequence[Any], collector: TridentCollector
@@ -71,7 +71,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         types: list[str | None] = []
-        for link in self._links:
+        for link in self.links:
             known = link.aggregator.infer_types(inputs.select(link.inputs))
             types += link.outputs.with_types(known).types.values()
         return types

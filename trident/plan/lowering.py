@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 from trident.backends.rows import Rows
 from trident.backends.state_spec import StateSpec
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.annotations import callable_name, known_type
+from trident.operations.builtin import Max
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
     Aggregator,
@@ -26,7 +27,7 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.joining import JoinOutFieldsMode, JoinType, KeyFits
-from trident.operations.kept_answers import KeptAnswers
+from trident.operations.kept_answers import KEPT, KeptAnswers
 from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple, natural_order
 from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import (
@@ -45,6 +46,7 @@ from trident.plan.arguments import (
     as_map,
 )
 from trident.plan.builder import Builder
+from trident.plan.chain import Chain
 from trident.plan.guarantee import STRENGTH
 from trident.plan.nodes import (
     AggregateNode,
@@ -63,12 +65,13 @@ from trident.plan.nodes import (
     PartitionNode,
     QueryEngine,
     SourceNode,
+    StateDeclaration,
     StateNode,
     StateQueryNode,
     StateUpdateNode,
     StaticStreamNode,
 )
-from trident.plan.query_checks import check_queryable, check_updatable
+from trident.plan.query_checks import check_queryable, check_updatable, new_name
 from trident.plan.step_checks import (
     check_aggregate_shape,
     check_new_fields,
@@ -76,10 +79,24 @@ from trident.plan.step_checks import (
     check_selection,
 )
 from trident.spouts.interfaces import ITridentDataSource
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
+from trident.windows.expiry import Expiry
+from trident.windows.watermarks import check_time
+from trident.windows.windows import DurationLike, as_duration
 
 Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
+
+
+class Expiring(NamedTuple):
+    """What a call says of when entries expire."""
+
+    after: DurationLike | None
+    field: str | None
+
+
+NEVER = Expiring(None, None)
 
 
 def new_stream(
@@ -168,6 +185,7 @@ def new_drpc_stream(
                 inputs=Fields(),
                 updater=KeptAnswers(),
                 outputs=Fields(),
+                expiry=Expiry(int(KEPT * 1000)),
             )
     return source
 
@@ -467,6 +485,7 @@ def persistent_aggregate(
     state: object,
     given: Given,
     name: str | None,
+    expiring: Expiring = NEVER,
 ) -> StateUpdateNode:
     """``persistentAggregate(state, [inputs,] aggregator, outputs)``."""
     call = "persistentAggregate"
@@ -475,17 +494,27 @@ def persistent_aggregate(
     key = group and parent.fields.select(group)
     declaration = builder.state(call, state, name, outputs, key, operation)
     aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
+    expiry = _expiry(call, expiring, declaration, parent)
+    if expiry is not None and group is None:
+        advice = "Leave expire_after= out: an aggregate without groups is a single value."
+        raise PlanError(f"{call}: entries of groups expire, and there are none", "", (), advice)
     updater: StateUpdater[Any]
     if isinstance(aggregator, CombinerAggregator):
         # The batch's own aggregates are combined with the stored ones.
-        before: Node = _aggregate(AggregateNode, call, builder, parent, group, given)
+        if expiry is None or expiry.field is None:
+            before: Node = _aggregate(AggregateNode, call, builder, parent, group, given)
+        else:
+            times = Fields(new_name((group or Fields()) + outputs, f"last_{expiry.field}"))
+            latest = Given(Fields(expiry.field), Max(), times)
+            chain = Chain(builder, parent, group).then(call, given).then(call, latest)
+            before, expiry = chain.end(AggregateNode), replace(expiry, field=times.names[0])
         own = own_copy(aggregator)
         updater = (
             CombinerAggStateUpdater(own)
             if group is None
             else MapCombinerAggStateUpdater(own, group, outputs.names[0])
         )
-        inputs = outputs = before.fields
+        inputs = outputs = before.fields.select((group or Fields()) + outputs)
     else:
         # The batch's tuples are moved by key, and reduced onto the stored values.
         check_selection(call, inputs, parent.fields)
@@ -509,9 +538,38 @@ def persistent_aggregate(
         updater=updater,
         outputs=outputs,
         group=group,
+        expiry=expiry,
     )
     check_updatable(call, updater, declaration)
     return update
+
+
+def _expiry(
+    call: str, given: Expiring, declaration: StateDeclaration, parent: Node
+) -> Expiry | None:
+    """When the entries of a state expire, checked; None where they don't."""
+    after, field = given
+    if after is None:
+        if field is not None:
+            advice = "Give expire_after= as well, as in expire_after=timedelta(days=30)."
+            raise PlanError(
+                f"{call}: time_field= says by which time entries expire,", field, (), advice
+            )
+        return None
+    duration = as_duration(f"{call}: expire_after=", after)
+    if not duration.milliseconds:
+        raise PlanError(f"{call}: the time of expire_after= is above 0, found", str(duration))
+    factory = declaration.factory
+    if not isinstance(factory, MapStateFactory) or factory.kind is not StateType.OPAQUE:
+        what = f"{call}: entries expire in an opaque map; not so is the state"
+        advice = 'Give the URL of a store without kind=, as in "sqlite:counts.db".'
+        raise PlanError(what, declaration.name, (), advice)
+    if field is None:
+        return Expiry(duration.milliseconds)
+    check_selection(call, Fields(field), parent.fields)
+    kind = parent.fields.types[field]
+    check_time(call, field, kind)
+    return Expiry(duration.milliseconds, field, kind)
 
 
 def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
@@ -524,7 +582,12 @@ def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
 
 
 def partition_persist(
-    builder: Builder, parent: Node, state: object, given: Given, name: str | None
+    builder: Builder,
+    parent: Node,
+    state: object,
+    given: Given,
+    name: str | None,
+    expiring: Expiring = NEVER,
 ) -> StateUpdateNode:
     """``partitionPersist(state, [inputs,] updater [, outputs])``."""
     call = "partitionPersist"
@@ -540,6 +603,7 @@ def partition_persist(
         inputs=seen,
         updater=updater,
         outputs=(outputs or Fields()).with_types(types),
+        expiry=_expiry(call, expiring, declaration, parent),
     )
 
 

@@ -49,6 +49,7 @@ from trident.plan.step_checks import (
 )
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import common_type
+from trident.windows.expiry import Expiry
 from trident.windows.window_updater import WindowUpdater
 
 if TYPE_CHECKING:
@@ -566,18 +567,25 @@ class StateUpdateNode(StepNode):
     updater: StateUpdater[Any]
     outputs: Fields
     group: Fields | None = None
+    expiry: Expiry | None = None
 
     def check(self) -> None:
-        check_selection(self.origin.call, self.inputs, self.parent.fields)
+        check_selection(self.origin.call, self.reads, self.parent.fields)
 
     @cached_property
     def fields(self) -> Fields:
         return self.outputs
 
+    @property
+    def reads(self) -> Fields:
+        """What the updater sees, and the field with times by which entries expire."""
+        times = Fields() if self.expiry is None else Fields(*filter(None, [self.expiry.field]))
+        return self.inputs + [name for name in times if name not in self.inputs]
+
     @cached_property
     def facts(self) -> Facts:
         return Facts(
-            reads=_grouped_by(self.group, self.inputs),
+            reads=_grouped_by(self.group, self.reads),
             makes=Fields.typed(
                 (name, kind)
                 for name, kind in self.outputs.types.items()
@@ -606,10 +614,11 @@ class StateUpdateNode(StepNode):
             window, made = str(self.updater.window), operation_name(self.updater.aggregator)
             call = _call("window", window, name, self.updater.inputs, made)
             return f"groupBy({self.group}).{call}" if self.group else call
+        expiry = None if self.expiry is None else str(self.expiry)
         if self.origin.call == "partitionPersist":
             updater = operation_name(self.updater)
-            return _call("partitionPersist", name, self.inputs, updater, self.outputs)
-        return f"persist({name}, {type(self.updater).__name__})"
+            return _call("partitionPersist", name, self.inputs, updater, self.outputs, expiry)
+        return _call("persist", name, type(self.updater).__name__, expiry)
 
 
 class DeadLettersNode(Node):
@@ -661,6 +670,7 @@ class StaticStateNode(Node):
 
     facts = PASSES_ON
     keeps_one_value = False  # as far as is known
+    expiry = None  # which only what updates it says
 
     @property
     def call_text(self) -> str:

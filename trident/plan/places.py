@@ -8,6 +8,7 @@ from typing import Any
 
 from trident.backends.rows import Rows
 from trident.operations.annotations import callable_name, identified
+from trident.operations.chained import ChainedAggregator
 from trident.operations.kept_answers import KeptAnswers
 from trident.operations.row_writer import RowWriter
 from trident.operations.state_updaters import (
@@ -118,7 +119,9 @@ def _seen(node: StateUpdateNode) -> dict[str, str | None]:
     if isinstance(updater, CombinerAggStateUpdater | MapCombinerAggStateUpdater):
         before = node.parent
         assert isinstance(before, AggregateNode)  # which aggregates the batch's tuples
-        return dict(before.parent.fields.select(before.inputs).types)
+        made = before.aggregator  # where entries expire, together with the latest time
+        inputs = made.links[0].inputs if isinstance(made, ChainedAggregator) else before.inputs
+        return dict(before.parent.fields.select(inputs).types)
     return dict(node.parent.fields.select(node.inputs).types)
 
 

@@ -96,6 +96,11 @@ class BatchGroup:
         return any(update.updater.timed for update in self.updates)
 
     @property
+    def ageing(self) -> bool:
+        """Whether entries of a state expire by the time of batches."""
+        return any(each.expiry is not None and each.expiry.field is None for each in self.updates)
+
+    @property
     def idle_times(self) -> tuple[float, ...]:
         """After how many seconds without tuples a step asks for a batch without any."""
         return tuple(update.updater.idle for update in self.updates if update.updater.idle)

@@ -200,7 +200,8 @@ class SparkGroupEngine:
             released()
         counts = self._counters.since(before)
         seconds = {"spark": making + perf_counter() - started}
-        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.take())
+        counted, reached = self._counts.take(), self._counters.reached(record.token)
+        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", counted, reached)
         self._few = outcome.written <= SMALL
         return outcome
 

@@ -54,7 +54,12 @@ class UpdateStage:
                 made, outcome, receipt = self._write(block, task)
             counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
             counted = task.counters.take() if task.counters is not None else {}
-            done = {"counts": counts, "counters": counted, "receipt": dict(receipt)}
+            done = {
+                "counts": counts,
+                "reached": outcome.reached,
+                "counters": counted,
+                "receipt": dict(receipt),
+            }
             status: dict[str, Any] = {"done": done}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
@@ -80,7 +85,8 @@ class UpdateStage:
             made = update_state(self.update, state, block, task)
             state.commit(task.record)
             receipt = state.stage(task.record) if isinstance(state, RowsState) else {}
-            return made, Outcome(0, *counters.counts()), receipt
+            reached = counters.reached(task.record.token)
+            return made, Outcome(0, *counters.counts(), reached=reached), receipt
         finally:
             state.close()
 
@@ -101,11 +107,13 @@ def judged(statuses: Iterable[str], seal: Seal) -> tuple[Outcome, Receipt]:
         match document:
             case {
                 "counts": [int(read), int(written), int(hits), int(late)],
+                "reached": int() | None as reached,
                 "counters": dict(counters),
                 "receipt": dict(receipt),
             }:
                 receipts |= receipt
-                outcome += Outcome(0, read, written, hits, late, counters=counters)
+                counts = Outcome(0, read, written, hits, late, counters=counters, reached=reached)
+                outcome += counts
             case _:
                 raise StatusError(f"{document}")
     return outcome, receipts

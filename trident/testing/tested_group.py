@@ -188,7 +188,7 @@ class _Driver:
                 batch_states(states),
                 group=group.id,
                 policy=policy,
-                making=Making(group.timed, clock, group.partitioned),
+                making=Making(group.timed, clock, group.partitioned, group.ageing),
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
             self.runner.open(streams=schemas)

@@ -114,21 +114,21 @@ def check_time(call: str, field: str, kind: str | None) -> None:
         raise FieldError(what, field, (), "Convert it first, in each() or map().")
 
 
-def milliseconds(kind: str | None, times: Sequence[Any]) -> Sequence[int]:
-    """Times in milliseconds, those without a zone taken for UTC; null is refused."""
+def milliseconds(kind: str | None, times: Sequence[Any], call: str = "window") -> Sequence[int]:
+    """Times in milliseconds, those without a zone taken for UTC; a call with null is refused."""
     if set(map(type, times)) <= {int}:
         return times
-    return [_milliseconds(kind, time) for time in times]
+    return [_milliseconds(kind, time, call) for time in times]
 
 
-def _milliseconds(kind: str | None, time: object) -> int:
+def _milliseconds(kind: str | None, time: object, call: str) -> int:
     if type(time) is int:
         return time
     if kind in TIMESTAMPS and isinstance(time, datetime):
         aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time
         return (aware - _EPOCH) // _MILLISECOND
     due = "timestamps" if kind in TIMESTAMPS else "times: whole milliseconds, or timestamps"
-    raise ValueTypeError("window", f"{due} where the field is declared so", described(time))
+    raise ValueTypeError(call, f"{due} where the field is declared so", described(time))
 
 
 def time_of(kind: str | None, milliseconds: int) -> Any:

@@ -181,12 +181,12 @@ class TimeWindow(BaseWindow, ABC):
     def withLag(self, lag: DurationLike) -> Self:
         """The window for tuples that are out of order by up to `lag`: it ends so much later."""
         self._check_field("withLag")
-        return replace(self, lag=_duration("withLag", lag))
+        return replace(self, lag=as_duration("withLag", lag))
 
     def withLateness(self, lateness: DurationLike) -> Self:
         """The window kept for `lateness` after it has ended, and emitted again if more comes."""
         self._check_field("withLateness")
-        return replace(self, lateness=_duration("withLateness", lateness))
+        return replace(self, lateness=as_duration("withLateness", lateness))
 
     def withIdleAfter(self, idle: DurationLike, *, end: bool = False) -> Self:
         """The window that doesn't wait for partitions which have been without tuples for `idle`.
@@ -200,7 +200,7 @@ class TimeWindow(BaseWindow, ABC):
             comes for them afterwards is late.
         """
         self._check_field("withIdleAfter")
-        after = _duration("withIdleAfter", idle)
+        after = as_duration("withIdleAfter", idle)
         if after <= _NONE:
             raise PlanError("withIdleAfter: the time is above 0, found", str(after))
         return replace(self, idle_after=after, ends_idle=end)
@@ -266,7 +266,7 @@ class SlidingDurationWindow(DurationWindow):
     def of(cls, length: DurationLike, slide: DurationLike) -> Self:
         """A window of the last `length` at every multiple of `slide`."""
         call = f"{cls.__name__}.of"
-        return cls(length=_duration(call, length), slide=_duration(call, slide))
+        return cls(length=as_duration(call, length), slide=as_duration(call, slide))
 
 
 class TumblingDurationWindow(DurationWindow):
@@ -281,7 +281,7 @@ class TumblingDurationWindow(DurationWindow):
     @classmethod
     def of(cls, length: DurationLike) -> Self:
         """A window of each `length` of time."""
-        found = _duration(f"{cls.__name__}.of", length)
+        found = as_duration(f"{cls.__name__}.of", length)
         return cls(length=found, slide=found)
 
 
@@ -310,7 +310,7 @@ class SessionWindow(TimeWindow):
     @classmethod
     def of(cls, gap: DurationLike) -> Self:
         """A window that a time of `gap` without tuples ends."""
-        return cls(gap=_duration("SessionWindow.of", gap))
+        return cls(gap=as_duration("SessionWindow.of", gap))
 
     def __post_init__(self) -> None:
         if self.gap <= _NONE:
@@ -334,7 +334,8 @@ class SessionWindow(TimeWindow):
         return f"{super().__str__()}{', with retractions' * self.retracts}"
 
 
-def _duration(call: str, given: object) -> Duration:
+def as_duration(call: str, given: object) -> Duration:
+    """Return a duration that was given to a call, or refuse it."""
     if isinstance(given, Duration):
         return given
     if isinstance(given, timedelta):

@@ -1,0 +1,43 @@
+"""When the entries of a state expire that no batch updates any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.states.maps.stored_map import StoredMap
+from trident.windows.watermarks import milliseconds
+from trident.windows.windows import Duration
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """An entry expires `after` milliseconds from its last update.
+
+    That is when the latest of its tuples was by their `field`, of a type `kind`; without a field,
+    when its batch was.
+    """
+
+    after: int
+    field: str | None = None
+    kind: str | None = None
+
+    def __str__(self) -> str:
+        by = "" if self.field is None else f" by {self.field}"
+        return f"expire_after={Duration(self.after)}{by}"
+
+    def date(self, state: StoredMap, keys: Sequence[bytes], times: Sequence[Any]) -> None:
+        """Date what the batch writes: of encoded `keys` each, or without any all that it writes."""
+        if self.field is None:
+            state.expire(self.after)
+            return
+        known = milliseconds(self.kind, times, str(self))
+        if not keys:
+            state.expire(self.after, max(known))
+            return
+        latest: dict[bytes, int] = {}
+        for key, time in zip(keys, known, strict=True):
+            if time > latest.get(key, time - 1):
+                latest[key] = time
+        state.expire(self.after, latest)
