@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
@@ -13,12 +14,17 @@ from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.backends.rows import Rows
 from trident.backends.urls import state_from_url
+from trident.batch.watchpoints import POINTS, watching
 from trident.cli.main import main
 from trident.errors import PlanError
 from trident.operations.builtin import Sum
-from trident.spouts.dead_letters import DeadLetterSpout
+from trident.operations.dead_letters import KeepLetters, letter
+from trident.operations.emitted import ListCollector
+from trident.spouts.dead_letters import DeadLetterSpout, read_letters
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.state import StateFactory
+from trident.states.values import Token
+from trident.tuples import TridentTuple
 
 DAY = date(2026, 1, 2)
 FIELDS = "text string, day date"
@@ -72,6 +78,42 @@ def test_letters_are_listed_shown_and_put_back(
     for _ in range(2):  # the second time all are there already
         play(tmp_path, url, again=f"{url}?prefix={LETTERS}")
         assert total(tmp_path) == 209
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_that_dies_anywhere_keeps_each_letter_once(tmp_path: Path, point: str) -> None:
+    url = f"sqlite:{tmp_path / 'letters.db'}"
+
+    def die(reached: str, token: Token) -> None:
+        if reached == point and token.txid == 2:
+            raise RuntimeError("it dies here")
+
+    with pytest.raises(RuntimeError, match="it dies here"), watching(die):
+        play(tmp_path, url)
+    play(tmp_path, url)
+    assert total(tmp_path) == 9
+    with closing(state_from_url(f"{url}?prefix={LETTERS}").makeState()) as state:
+        assert [(each.batch, each.tuple["text"]) for each in read_letters(state)] == [
+            (1, "x\ty\ud800"),
+            (2, "z"),
+        ]
+
+
+def test_a_topic_takes_a_letter_as_a_record() -> None:
+    class Topic:
+        def __init__(self) -> None:
+            self.sent: list[bytes] = []
+
+        def send(self, value: bytes) -> None:
+            self.sent.append(value)
+
+    topic = Topic()
+    made = letter("numbers", 7, "parse", "ValueError: no\nnumber", {"a": 1.5, "b": object})
+    KeepLetters().updateState(topic, [TridentTuple(made)], ListCollector("KeepLetters", 0))
+    told = json.loads(topic.sent[0])
+    assert (told["batch_group"], told["batch"], told["step"]) == ("numbers", 7, "parse")
+    assert told["error"] == "ValueError: no\\nnumber"
+    assert json.loads(told["tuple"]) == {"a": 1.5, "b": "<class 'object'>"}
 
 
 def test_where_there_are_none_the_command_says_so(

@@ -18,7 +18,7 @@ from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
 _SILENCE = 60.0
-"""Seconds between warnings of tuples that are late."""
+"""Seconds between warnings of tuples that are late, and of bad ones."""
 
 
 class GroupMonitor(Monitor):
@@ -34,7 +34,8 @@ class GroupMonitor(Monitor):
         # listen itself.
         self._telling = threading.RLock()
         self._teller: int | None = None
-        self._silent_until = 0.0
+        self._silent_until = self._silent_of_bad_until = 0.0
+        self._bad = 0
 
     @property
     def told_here(self) -> bool:
@@ -86,6 +87,8 @@ class GroupMonitor(Monitor):
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s", _line(progress))
         self.warn_of_late(progress)
+        if progress.bad_tuples or self._bad:
+            self._warn_of_bad(progress)
         if self._listening:
             self._tell(progress)
 
@@ -103,6 +106,19 @@ class GroupMonitor(Monitor):
             "has those that are late (docs/windows.md)",
             *(self.group, progress.late, progress.tuples, progress.txid),
         )
+
+    def _warn_of_bad(self, progress: BatchProgress) -> None:
+        """Say how many tuples were left out since this was said last, once a minute at most."""
+        self._bad += sum(progress.bad_tuples.values())
+        if monotonic() < self._silent_of_bad_until:
+            return
+        self._silent_of_bad_until = monotonic() + _SILENCE
+        _logger.warning(
+            "%s: steps have failed with %d tuples up to batch %d, which were left out; "
+            "run.figures() counts them by step",
+            *(self.group, self._bad, progress.txid),
+        )
+        self._bad = 0
 
     def ended(self, failure: BaseException | None) -> None:
         if failure is None:

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
+from traceback import format_exception_only
 from typing import Any
 
 from trident.errors import BadRowsError, EmittedValueError
 from trident.kernels.kernel import BlockKernel, Kernel
-from trident.kernels.task import Task
+from trident.kernels.task import Task, UnnamedError
 from trident.kernels.type_check import TypeCheckKernel
-from trident.operation_error import OperationError
 from trident.operations.counters import count_bad
 from trident.operations.dead_letters import letter
 from trident.operations.vectorised import Vectorised
@@ -47,7 +47,7 @@ class SparingKernel(BlockKernel):
 
     def apply(self, block: Block, task: Task) -> Block:
         bad: list[str] = []
-        made = self._spared(block, task, bad)
+        made = self._spared(block, task._replace(unnamed=True), bad)
         if task.counters is not None:
             count_bad(task.counters, self.step.text, len(bad), block.length)
         if bad:
@@ -59,21 +59,20 @@ class SparingKernel(BlockKernel):
         try:
             made = self.kernel.whole(block, task)
             return self.check.apply(made, task) if self.check else made
-        except (OperationError, EmittedValueError) as error:
-            cause = error.cause if isinstance(error, OperationError) else error
-            if isinstance(cause, MemoryError):
-                raise
-            if isinstance(self.operation, Vectorised):
-                rows = _told_rows(cause, block.length)
-                if not rows:
-                    raise
+        except (UnnamedError, EmittedValueError) as error:
+            cause = error.cause if isinstance(error, UnnamedError) else error
+            vectorised = isinstance(self.operation, Vectorised)
+            rows = _told_rows(cause, block.length) if vectorised else {}
+            if isinstance(cause, MemoryError) or (vectorised and not rows):
+                with task._replace(unnamed=False).at(self.step):
+                    raise cause from None
+            if vectorised:
                 for row, reason in rows.items():
-                    self._leave_out(block.between(row, row + 1), reason, task, bad)
+                    self._leave_out(block.between(row, row + 1), str(reason), task, bad)
                 rest = block.kept([row not in rows for row in range(block.length)], block.names)
                 return self._spared(rest, task, bad) if rest.length else NOTHING
             if block.length == 1:
-                shown = error.error if isinstance(error, OperationError) else str(error)
-                self._leave_out(block, shown, task, bad)
+                self._leave_out(block, _shown(cause), task, bad)
                 return NOTHING
         size = 1 if block.length <= _FEW else _FEW
         parts = [block.between(start, start + size) for start in range(0, block.length, size)]
@@ -93,6 +92,10 @@ class SparingKernel(BlockKernel):
                 "%s, declared at %s, has left out %d of %d tuples of batch %s, the first for: %s",
                 *(self.step.text, self.step.declared, len(bad), block.length, task.batch, bad[0]),
             )
+
+
+def _shown(error: Exception) -> str:
+    return "".join(format_exception_only(error)).rstrip("\n")
 
 
 def _told_rows(cause: Any, length: int) -> Mapping[int, str]:

@@ -21,6 +21,14 @@ from trident.tuples.block import NOTHING, Block
 _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 
 
+class UnnamedError(Exception):
+    """What an operation has raised, for one who catches it; a name with its frames takes long."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
 @dataclass(frozen=True)
 class StepName:
     """A step as errors name it: as in ``explain()``, and where it was declared, by which call."""
@@ -45,6 +53,8 @@ class Task(NamedTuple):
     partitions: int
     counters: CounterBook | None = None
     letters: list[Letter] | None = None
+    unnamed: bool = False
+    """Whether what operations raise becomes an `UnnamedError`."""
 
     def at(
         self,
@@ -72,6 +82,8 @@ class _NamingStep(NamedTuple):
             return
         passes = isinstance(error, _PASSING) and not isinstance(error, SerializationError)
         if isinstance(error, Exception) and not passes:
+            if self.task.unnamed:
+                raise error if isinstance(error, UnnamedError) else UnnamedError(error) from None
             self._raise(error)
 
     def _raise(self, error: Exception) -> NoReturn:

@@ -269,6 +269,9 @@ class JobRun:
         return chosen(flow, kernel.carried, kernel.count)
 
     def _together(self, stage: Stage, union: Union) -> Flow:
+        for number in {each for each in stage.inputs if stage.inputs.count(each) > 1}:
+            before, flow = self._job.stages[number], self._flows[number]
+            self._flows[number] = self._keep(before, flow, before.columns.names)
         flows = [
             self._with_columns(stage, place, names) for place, names in enumerate(union.columns)
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from trident.backends.urls import state_from_url
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout, SpoutKind
-from trident.states.errors import CorruptStateError
+from trident.states.errors import CorruptStateError, StateError
 from trident.states.typed_json import untagged
 from trident.states.values import Token
 from trident.tuples.fields import Fields, FieldsLike
@@ -91,7 +91,7 @@ class DeadLetterSpout(ITridentSpout):
         return _LetterCoordinator([letter.batch for letter in self._letters()])
 
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
-        return _LetterEmitter(self._letters(), self._fields.names)
+        return _LetterEmitter(self._letters, self._fields.names)
 
     def getOutputFields(self) -> Fields:
         return self._fields
@@ -127,11 +127,19 @@ class _LetterCoordinator(BatchCoordinator):
 class _LetterEmitter(Emitter):
     """Emits the letters of a batch that have these fields."""
 
-    def __init__(self, letters: Sequence[KeptLetter], names: Sequence[str]) -> None:
+    def __init__(self, read: Callable[[], Sequence[KeptLetter]], names: Sequence[str]) -> None:
+        self._read = read
         self._names = names
-        mine = [letter for letter in letters if letter.tuple.keys() == set(names)]
-        self._of = {batch: [*own] for batch, own in groupby(mine, attrgetter("batch"))}
+        self._of: Mapping[int, Sequence[KeptLetter]] = {}
 
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> None:
-        for letter in self._of.get(metadata["batch"], ()):
-            collector.emit([untagged(letter.tuple[name]) for name in self._names])
+        batch = metadata["batch"]
+        if batch is None:
+            return
+        if batch not in self._of:  # whoever has found it may have looked later than this did
+            self._of = {key: [*own] for key, own in groupby(self._read(), attrgetter("batch"))}
+        if batch not in self._of:
+            raise StateError(f"the dead letters of batch {batch}, put back by {token}, are gone")
+        for letter in self._of[batch]:
+            if letter.tuple.keys() == set(self._names):
+                collector.emit([untagged(letter.tuple[name]) for name in self._names])
