@@ -112,7 +112,6 @@ def test_nothing_is_lost_however_batches_are_summed_up() -> None:
     assert (told["batches"], told["tuples"], told["late"], told["txid"]) == (1000, 2000, 1, 1000)
     assert told["seconds"] == {"emit": 500.0, "compute": 858 * 0.25, "spark": 142 * 0.25}
     assert told["engine"] == "spark"
-    assert len(figures._noted) == 0
 
 
 def test_tuples_per_second_are_of_the_last_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

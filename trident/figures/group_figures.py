@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
-from operator import attrgetter, itemgetter
 from threading import Lock
 from time import time
 from typing import Any
@@ -16,21 +14,14 @@ from trident.figures.run_figures import iso
 WINDOW = 10.0
 """Over how many of the last seconds tuples per second are counted."""
 _ERRORS = 20
-_AT_ONCE = 64
 _SUMS = ("tuples", "keys_read", "keys_written", "cache_hits", "late")
-_SUMMED = {name: attrgetter(name) for name in _SUMS}
 
 
 class GroupFigures:
-    """The figures of one group; any thread may add to them, and read them.
-
-    A batch is only noted, which takes a tenth of a microsecond, and summed up with others when
-    there are some, or when somebody asks.
-    """
+    """The figures of one group; any thread may add to them, and read them."""
 
     def __init__(self, started: float) -> None:
         self._started = started
-        self._noted: deque[BatchProgress] = deque()
         self._lock = Lock()
         self._txid: int | None = None
         self._engine = ""
@@ -48,10 +39,20 @@ class GroupFigures:
         self._txid = txid
 
     def add(self, progress: BatchProgress) -> None:
-        self._noted.append(progress)
-        if len(self._noted) >= _AT_ONCE:
-            with self._lock:
-                self._sum_up()
+        with self._lock:
+            self._txid = progress.txid
+            if not progress.attempts:
+                return  # only passed over: it is counted already, perhaps by an earlier run
+            self._mark(progress.at)
+            self._engine = progress.engine or self._engine
+            self._batches += 1
+            for name in _SUMS:
+                self._sums[name] += getattr(progress, name)
+            self._dead_letters += progress.dead_letter is not None
+            if progress.bad_tuples:
+                self._bad.update(progress.bad_tuples)
+            for step, took in progress.seconds.items():
+                self._seconds[step] += took
 
     def corrected(self, tuples: int) -> None:
         """Count `tuples` more of a batch that was added: its source told late how many it had."""
@@ -66,7 +67,6 @@ class GroupFigures:
     def ended(self, end: GroupEnded, frame: str | None) -> None:
         """Keep what the group failed with, unless that is what its last attempt did."""
         with self._lock:
-            self._sum_up()
             last = self._errors[-1] if self._errors else {}
             same = last.get("reason") == end.reason and last["message"] in (end.message or "")
             if not same:
@@ -76,13 +76,11 @@ class GroupFigures:
     def txid(self) -> int | None:
         """The last committed batch; None before the first."""
         with self._lock:
-            self._sum_up()
             return self._txid
 
     def told(self) -> dict[str, Any]:
         """Return the figures as JSON values, as of one moment."""
         with self._lock:
-            self._sum_up()
             return {
                 "engine": self._engine,
                 "txid": self._txid,
@@ -99,49 +97,12 @@ class GroupFigures:
 
     # All below is called with the lock.
 
-    def _sum_up(self) -> None:
-        noted = [self._noted.popleft() for _ in range(len(self._noted))]
-        if not noted:
-            return
-        self._txid = noted[-1].txid
-        # Others were only passed over: they are counted already, perhaps by an earlier run.
-        done = [progress for progress in noted if progress.attempts]
-        if not done:
-            return
-        self._mark(done)
-        self._engine = done[-1].engine or self._engine
-        self._batches += len(done)
-        for name, summed in _SUMMED.items():
-            self._sums[name] += sum(map(summed, done))
-        self._dead_letters += sum([progress.dead_letter is not None for progress in done])
-        for progress in done:
-            if progress.bad_tuples:
-                self._bad.update(progress.bad_tuples)
-        self._add_seconds([progress.seconds for progress in done])
-
-    def _add_seconds(self, taken: Sequence[Mapping[str, float]]) -> None:
-        added = [taken]
-        if any(seconds.keys() != taken[0].keys() for seconds in taken):
-            added = [[seconds] for seconds in taken]
-        for alike in added:
-            for step in alike[0]:
-                self._seconds[step] += sum(map(itemgetter(step), alike))
-
-    def _mark(self, done: Sequence[BatchProgress]) -> None:
-        """Note when seconds begin, and the tuples until then."""
-        last = self._marks[-1][0] if self._marks else 0.0
-        if done[-1].at < last:  # the clock was set back
+    def _mark(self, at: float) -> None:
+        """Note when a second begins, and the tuples until then."""
+        if self._marks and at < self._marks[-1][0]:  # the clock was set back
             self._marks.clear()
-            last = 0.0
-        due = last + 1.0
-        if done[-1].at < due:
-            return
-        tuples = self._sums["tuples"]
-        for progress in done:
-            if progress.at >= due:
-                self._marks.append((progress.at, tuples))
-                due = progress.at + 1.0
-            tuples += progress.tuples
+        if not self._marks or at >= self._marks[-1][0] + 1.0:
+            self._marks.append((at, self._sums["tuples"]))
 
     def _tuples_per_second(self) -> float:
         now = time()
