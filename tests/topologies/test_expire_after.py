@@ -20,6 +20,7 @@ from trident import (
     Stream,
     Sum,
     TridentTopology,
+    TumblingDurationWindow,
 )
 from trident.backends.memory import MemoryMapState
 from trident.backends.urls import state_from_url
@@ -209,6 +210,23 @@ def test_without_the_option_entries_stay_and_are_counted_on(tmp_path: Path) -> N
         with topology.start(checkpoint=tmp_path / "checkpoint") as run:
             feed(run, spout, times)
         assert contents(state_from_url(place)) == {(word,): n for word, n in expected.items()}
+
+
+def test_a_table_of_windows_forgets_those_that_ended_long_ago() -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FeederBatchSpout("word string, at timestamp"))
+    window = TumblingDurationWindow.of(Duration.seconds(1)).withTimestampField("at")
+    counted = words.groupBy("word").window(window, "memory:", Count(), "n")
+    counted.persistWindows("memory:", expire_after=timedelta(seconds=2))
+    seconds = [datetime.fromtimestamp(second, UTC) for second in range(9)]
+    with Tester(topology) as tester:
+        for second in range(4):
+            tester.feed("words", ("a", seconds[second]), ("b", seconds[second]))
+        rows = {n: {(word, seconds[n], seconds[n + 1]): 1 for word in "ab"} for n in range(4)}
+        tester.assert_state("windows", {**rows[1], **rows[2]})
+        tester.fail(after="write")
+        tester.feed("words", ("a", seconds[8]))
+        tester.assert_state("windows", {**rows[2], **rows[3]})
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from trident.plan.arguments import (
 )
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
+from trident.plan.expiring import NEVER, Expiring
 from trident.plan.nodes import (
     AggregateNode,
     AnyAggregator,
@@ -353,7 +354,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         call = "persistentAggregate"
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
-        expiring = lowering.Expiring(expire_after, time_field)
+        expiring = Expiring(expire_after, time_field)
         with Briefly():
             given = read_arguments(call, arguments, named, "aggregator")
             node = lowering.persistent_aggregate(
@@ -481,11 +482,11 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         call = "partitionPersist"
         [state], arguments, named = take_first(call, ["state"], arguments, named)
         check_not_updated(call, state)
-        expiring = lowering.Expiring(expire_after, time_field)
+        expiring = Expiring(expire_after, time_field)
         with Briefly(), self._builder.together():
             spec = StateSpec(state) if isinstance(state, Rows) else state
             to_rows = isinstance(spec, StateSpec) and isinstance(spec.stateFactory, Rows)
-            if to_rows and expiring == lowering.NEVER:
+            if to_rows and expiring == NEVER:
                 inputs = read_inputs(call, arguments, named)
                 node = lowering.persist_rows(self._builder, self._moved(), spec, inputs, name)
                 return TridentState(self._builder, node)
@@ -1011,7 +1012,14 @@ class WindowedStream(Stream):
         """
         return Stream(self._builder, window_lowering.late_stream(self._builder, self._node))
 
-    def persistWindows(self, store: StateLike, /, *, name: str | None = None) -> TridentState:
+    def persistWindows(
+        self,
+        store: StateLike,
+        /,
+        *,
+        name: str | None = None,
+        expire_after: DurationLike | None = None,
+    ) -> TridentState:
         """Keep a table of the windows that have ended: a value for each key, start and end.
 
         A window that is emitted again takes the place of its entry, and what is taken back is
@@ -1023,6 +1031,9 @@ class WindowedStream(Stream):
             Makes a map state. Its keys are the group fields, ``windowStart`` and ``windowEnd``.
         name : str, optional
             The state's name, unique in the topology; by default ``"windows"``.
+        expire_after : timedelta or Duration, optional
+            How long after its end a window stays in the table, by the latest end of any window in
+            it. Takes an opaque map.
 
         Raises
         ------
@@ -1045,7 +1056,7 @@ class WindowedStream(Stream):
         >>> counts.persistWindows(MemoryMapState.Factory(), name="visits").name
         'visits'
         """
-        node = window_lowering.window_table(self._builder, self._node, store, name)
+        node = window_lowering.window_table(self._builder, self._node, store, name, expire_after)
         return TridentState(self._builder, node)
 
 

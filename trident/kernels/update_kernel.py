@@ -21,6 +21,7 @@ from trident.operations.origins import ORIGIN
 from trident.operations.state_updaters import (
     MapCombinerAggStateUpdater,
     MapReducerAggStateUpdater,
+    WindowTableUpdater,
 )
 from trident.states.keys import encode_key
 from trident.states.map_state import MapState
@@ -86,10 +87,12 @@ class UpdateKernel:
         if expiry.field is None:
             expiry.date(state, (), ())
             return
-        updater = self.operation
+        updater, names = self.operation, self.inputs.names
         keys: Sequence[bytes] = ()
         if isinstance(updater, MapCombinerAggStateUpdater | MapReducerAggStateUpdater):
             keys = encoded_keys(block, updater.group.names)
+        elif isinstance(updater, WindowTableUpdater):
+            keys = encoded_keys(block, (*names[:-3], *names[-2:]))
         expiry.date(state, keys, block.values(expiry.field))
 
     def _update_windows(

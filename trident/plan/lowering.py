@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from trident.backends.rows import Rows
 from trident.backends.state_spec import StateSpec
@@ -47,6 +47,7 @@ from trident.plan.arguments import (
 )
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
+from trident.plan.expiring import NEVER, Expiring, expiry_of
 from trident.plan.guarantee import STRENGTH
 from trident.plan.nodes import (
     AggregateNode,
@@ -65,7 +66,6 @@ from trident.plan.nodes import (
     PartitionNode,
     QueryEngine,
     SourceNode,
-    StateDeclaration,
     StateNode,
     StateQueryNode,
     StateUpdateNode,
@@ -79,24 +79,11 @@ from trident.plan.step_checks import (
     check_selection,
 )
 from trident.spouts.interfaces import ITridentDataSource
-from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
 from trident.windows.expiry import Expiry
-from trident.windows.watermarks import check_time
-from trident.windows.windows import DurationLike, as_duration
 
 Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
-
-
-class Expiring(NamedTuple):
-    """What a call says of when entries expire."""
-
-    after: DurationLike | None
-    field: str | None
-
-
-NEVER = Expiring(None, None)
 
 
 def new_stream(
@@ -494,7 +481,7 @@ def persistent_aggregate(
     key = group and parent.fields.select(group)
     declaration = builder.state(call, state, name, outputs, key, operation)
     aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
-    expiry = _expiry(call, expiring, declaration, parent)
+    expiry = expiry_of(call, expiring, declaration, parent)
     if expiry is not None and group is None:
         advice = "Leave expire_after= out: an aggregate without groups is a single value."
         raise PlanError(f"{call}: entries of groups expire, and there are none", "", (), advice)
@@ -544,34 +531,6 @@ def persistent_aggregate(
     return update
 
 
-def _expiry(
-    call: str, given: Expiring, declaration: StateDeclaration, parent: Node
-) -> Expiry | None:
-    """When the entries of a state expire, checked; None where they don't."""
-    after, field = given
-    if after is None:
-        if field is not None:
-            advice = "Give expire_after= as well, as in expire_after=timedelta(days=30)."
-            raise PlanError(
-                f"{call}: time_field= says by which time entries expire,", field, (), advice
-            )
-        return None
-    duration = as_duration(f"{call}: expire_after=", after)
-    if not duration.milliseconds:
-        raise PlanError(f"{call}: the time of expire_after= is above 0, found", str(duration))
-    factory = declaration.factory
-    if not isinstance(factory, MapStateFactory) or factory.kind is not StateType.OPAQUE:
-        what = f"{call}: entries expire in an opaque map; not so is the state"
-        advice = 'Give the URL of a store without kind=, as in "sqlite:counts.db".'
-        raise PlanError(what, declaration.name, (), advice)
-    if field is None:
-        return Expiry(duration.milliseconds)
-    check_selection(call, Fields(field), parent.fields)
-    kind = parent.fields.types[field]
-    check_time(call, field, kind)
-    return Expiry(duration.milliseconds, field, kind)
-
-
 def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
     """A copy of the combiner for a second step, as each step prepares an operation of its own; the
     combiner itself where it can't be copied."""
@@ -603,7 +562,7 @@ def partition_persist(
         inputs=seen,
         updater=updater,
         outputs=(outputs or Fields()).with_types(types),
-        expiry=_expiry(call, expiring, declaration, parent),
+        expiry=expiry_of(call, expiring, declaration, parent),
     )
 
 

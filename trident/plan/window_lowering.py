@@ -16,6 +16,7 @@ from trident.operations.interfaces import (
 from trident.operations.state_updaters import WindowTableUpdater
 from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
+from trident.plan.expiring import Expiring, expiry_of
 from trident.plan.nodes import (
     FilterNode,
     NewValuesNode,
@@ -144,7 +145,11 @@ def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
 
 
 def window_table(
-    builder: Builder, windowed: NewValuesNode, store: object, name: str | None
+    builder: Builder,
+    windowed: NewValuesNode,
+    store: object,
+    name: str | None,
+    expire_after: DurationLike | None = None,
 ) -> StateUpdateNode:
     """``persistWindows(store)``."""
     call, updater = "persistWindows", windowed.parent.updater
@@ -164,6 +169,7 @@ def window_table(
     declaration = builder.state(call, store, name, Fields("windows"))
     table = WindowTableUpdater()
     check_updatable(call, table, declaration)
+    end = None if expire_after is None else BOUNDS.names[1]
     return builder.add(
         StateUpdateNode,
         parent=windowed,
@@ -171,6 +177,7 @@ def window_table(
         inputs=Fields(*windowed.fields.names),
         updater=table,
         outputs=Fields(),
+        expiry=expiry_of(call, Expiring(expire_after, end), declaration, windowed),
     )
 
 
