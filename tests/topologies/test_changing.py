@@ -46,6 +46,7 @@ from trident import (
 )
 from trident.backends import StateSpec
 from trident.backends.urls import state_from_url
+from trident.batch.changes import check_none_staged
 from trident.errors import (
     DuplicateNameError,
     GuaranteeWarning,
@@ -53,10 +54,14 @@ from trident.errors import (
     PlanError,
     TridentError,
 )
-from trident.log.errors import ChangedTopologyError
+from trident.log.entry import LogEntry
+from trident.log.errors import ChangedTopologyError, StagingError
+from trident.log.folders import Folder
+from trident.log.staging import StagedFile, StagingArea
 from trident.operations.annotations import identified
 from trident.states import ValueSchema
 from trident.states.errors import LostStateError
+from trident.states.values import Token
 from trident.testing.points import fail_at
 
 PAGE = (Path(__file__).parents[2] / "docs" / "changing.md").read_text()
@@ -446,6 +451,22 @@ def test_values_are_upgraded_on_both_engines(engine: Engine) -> None:
         ("c",): [3, 0],
         ("d",): [7, 1],
     }
+
+
+def test_a_state_of_which_batches_are_staged_is_changed_when_they_are_committed(
+    tmp_path: Path,
+) -> None:
+    area = StagingArea(Folder(tmp_path / "staged"))
+    known = {"count": {"by": "Count", "of": {}, "key": {"word": "string"}, "value": "long"}}
+    entry = LogEntry(3, "", "log", Token(2, 0), 1, topology={"states": known})
+    forms = {"count": {**known["count"], "schema": 2}}
+    area.stage(StagedFile("log", 3, "query", 1, "digest", None))
+    check_none_staged(entry, area, forms)
+    area.stage(StagedFile("log", 3, "query", 2, "digest", "digest"))
+    check_none_staged(entry, area, known)
+    for changed in forms, {"count": {**known["count"], "by": "Sum"}}:
+        with pytest.raises(StagingError, match="batches 2 to 2 update the state 'count' as it was"):
+            check_none_staged(entry, area, changed)
 
 
 def test_a_query_reads_the_new_form_of_what_is_there(life: Life) -> None:

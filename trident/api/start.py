@@ -12,6 +12,7 @@ from typing import Any
 from trident.api.run import Run
 from trident.api.start_checks import check_start, tell_unused, warn
 from trident.batch.attempt import Making
+from trident.batch.changes import check_none_staged
 from trident.batch.engine import E, Engine
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.group_run import GroupRun
@@ -27,8 +28,9 @@ from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
 from trident.log.checkpoint import FolderAt, open_checkpoint
-from trident.log.folders import SPARKS_LOG, Folder
+from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.held import HeldCheckpoint
+from trident.log.staging import StagingArea
 from trident.plan.dead_letters import with_dead_letters
 from trident.plan.nodes import OutputMode, StateNode
 from trident.plan.places import described_states
@@ -172,6 +174,9 @@ def _clock(
     runner = _runner(group, checkpoint, states, source, policy)
     streams = {each.stream_id: _schema(each.fields, each.output_mode) for each in group.sources}
     sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
+    if folder is not None and (newest := checkpoint.log(group.id).newest()) is not None:
+        area = StagingArea(folder.below(STAGED))
+        check_none_staged(newest, area, described_states(group))
     _open(runner, group, options, engine.folder, streams, sources, engine.reads(group))
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)

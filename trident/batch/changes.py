@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from trident.log.entry import LogEntry
-from trident.log.errors import ChangedTopologyError
+from trident.log.errors import ChangedTopologyError, StagingError
+from trident.log.staging import StagingArea
 from trident.states.values import StateType
 
 _logger = logging.getLogger("trident")
@@ -79,6 +80,21 @@ def check_unchanged(
         )
 
 
+def check_none_staged(entry: LogEntry, area: StagingArea, states: Mapping[str, Any]) -> None:
+    """Raise where batches are staged of a state that is another one now: what they hold of it is
+    what the aggregator has made that it had."""
+    known = entry.topology.get("states", {})
+    changed = [name for name in states if name in known and not _same(known[name], states[name])]
+    staged = area.staged() if changed else []
+    if txids := [each.txid for each in staged if each.txid > entry.committed]:
+        raise StagingError(
+            area.folder.place,
+            f"batches {txids[0]} to {txids[-1]} update the state {changed[0]!r} as it was",
+            "Start the topology that has staged them once more with this checkpoint: it commits "
+            "them, and leaves none when it stops. Then start the changed one.",
+        )
+
+
 def _changed_streams(
     entry: LogEntry, sources: Mapping[str, str], streams: Mapping[str, str] | None
 ) -> Iterator[_Change]:
@@ -123,6 +139,12 @@ def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bo
         return True
     opaque = kinds.get(name) == StateType.OPAQUE.value
     return opaque and name not in entry.states and name not in entry.accepted
+
+
+def _same(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    if "by" not in was or was.get("schema") != found.get("schema"):
+        return "by" not in was
+    return _same_keys(was, found) and _same_values(was, found)
 
 
 def _same_keys(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
