@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from trident.api.topology import TridentTopology
+from trident.backends import kafka
 from trident.backends.memory import MemoryMapState
-from trident.backends.rows import Rows
 from trident.backends.urls import state_from_url
 from trident.batch.watchpoints import POINTS, watching
 from trident.cli.main import main
@@ -20,6 +20,7 @@ from trident.errors import PlanError
 from trident.operations.builtin import Sum
 from trident.operations.dead_letters import KeepLetters, letter
 from trident.operations.emitted import ListCollector
+from trident.plan.dead_letters import with_dead_letters
 from trident.spouts.dead_letters import DeadLetterSpout, read_letters
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.state import StateFactory
@@ -107,6 +108,12 @@ def test_a_topic_takes_a_letter_as_a_record() -> None:
         def send(self, value: bytes) -> None:
             self.sent.append(value)
 
+    plan = TridentTopology()
+    plan.newStream("n", FixedBatchSpout("n long", 1)).map(abs, on_error="dead-letter")
+    [state] = with_dead_letters(plan.plan(), "kafka://one:9092,two/letters").states
+    assert state.state.factory == kafka.sink(
+        "one:9092,two:9092", "letters", prefix="dead_letters.n"
+    )
     topic = Topic()
     made = letter("numbers", 7, "parse", "ValueError: no\nnumber", {"a": 1.5, "b": object})
     KeepLetters().updateState(topic, [TridentTuple(made)], ListCollector("KeepLetters", 0))
@@ -125,7 +132,7 @@ def test_where_there_are_none_the_command_says_so(
 
 def test_a_table_takes_letters_as_rows(tmp_path: Path) -> None:
     database = tmp_path / "letters.db"
-    play(tmp_path, Rows(f"sqlite:{database}", "bad"))
+    play(tmp_path, f"sqlite:{database}?table=bad")
     found = sqlite3.connect(database).execute("SELECT batch_group, batch, tuple FROM bad")
     assert found.fetchall() == [
         ("numbers", 1, '{"text": "x\\ty\\ud800", "day": {"$date": "2026-01-02"}}'),

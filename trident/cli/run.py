@@ -109,7 +109,7 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=get_args(OnError), default="fail", help="of one bad tuple (fail)"
     )
     parser.add_argument("--max-errors", type=float, metavar="share", help="of bad tuples, from 0")
-    parser.add_argument("--dead-letters", metavar="URL", help="of the map that keeps them")
+    parser.add_argument("--dead-letters", metavar="URL", help="of what keeps them")
     parser.add_argument(
         "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 from trident.backends.rows import Rows
 from trident.backends.state_spec import StateSpec
@@ -25,7 +26,7 @@ PREFIX = "dead_letters."
 def with_dead_letters(plan: Plan, place: Any) -> Plan:
     """The plan with a state for the dead letters of each group that may have any; `place` is what
     ``partitionPersist`` takes, or None."""
-    builder = Builder.of(plan)
+    builder, place = Builder.of(plan), _kept_in(place)
     with_any = {group.id: steps for group in plan.groups if (steps := _dying(group))}
     if place is None and with_any:
         step = next(iter(with_any.values()))[0]
@@ -45,7 +46,7 @@ def with_dead_letters(plan: Plan, place: Any) -> Plan:
             lowering.persist_rows(builder, letters, StateSpec(writer), None, name)
         else:
             given = Given(Fields(*LETTER.names), KeepLetters(), None)
-            lowering.partition_persist(builder, letters, _near(place), given, name)
+            lowering.partition_persist(builder, letters, place, given, name)
     return replace(plan, nodes=tuple(builder.nodes))
 
 
@@ -55,9 +56,21 @@ def _dying(group: BatchGroup) -> tuple[SparingNode, ...]:
     return tuple([node for node in found if node.policy(group.on_error) == "dead-letter"])
 
 
-def _near(place: Any) -> Any:
-    """A URL with the driver as who writes it, where it doesn't say: letters are few."""
-    if not isinstance(place, str | StateURL):
+def _kept_in(place: Any) -> Any:
+    """What a place is: that of a URL is a table where it has ``table=``, a topic of Kafka's, or a
+    map."""
+    if not isinstance(place, str):
         return place
-    url = StateURL.parse(place) if isinstance(place, str) else place
-    return replace(url, options={"hosted": "driver", **url.options})
+    url, _, options = place.partition("?")
+    given = [each for each in options.split("&") if each]
+    if tables := [each for each in given if each.startswith("table=")]:
+        rest = "&".join(each for each in given if each not in tables)
+        return Rows(f"{url}?{rest}" if rest else url, unquote(tables[-1].removeprefix("table=")))
+    parsed = StateURL.parse(place)
+    if parsed.scheme == "kafka":
+        from trident.backends import kafka  # most topologies have none
+
+        hosts = ",".join(f"{host}:{port or 9092}" for host, port in parsed.hosts)
+        return kafka.sink(hosts, parsed.path.strip("/"))
+    # Letters are few: the driver writes them, unless the URL says otherwise.
+    return replace(parsed, options={"hosted": "driver", **parsed.options})
