@@ -41,6 +41,7 @@ class Ability(Enum):
     LIST = "entries"
     LOOK = "occupant"
     TOGETHER = "putControls"
+    MOVE = "moveControls"
     PREPARE = "prepareControls"
     DROP = "drop"
 
@@ -155,6 +156,14 @@ class IBackingMap(Askable, ABC):
         Each change names a state by its :attr:`prefix`, its new record, and the one that has to be
         there. Returns False, with no record replaced, where one of them is not. So who reads
         several states in one query of the store's own never finds them a batch apart.
+        """
+        raise NotImplementedError
+
+    def moveControls(self, moves: Sequence[tuple[str, bytes, bytes, str]]) -> bool:
+        """Do as :meth:`putControls` for states that have moved, each to the prefix given last.
+
+        For stores that others read by means of its own, which have to find the other state in the
+        same step.
         """
         raise NotImplementedError
 

@@ -437,13 +437,20 @@ class Control:
         MovedStateError
             When yet another state has taken the place.
         """
+        stored, new = self.before_move(move)
+        return stored == new or self._put(new, stored)
+
+    def before_move(self, move: Move) -> tuple[bytes, bytes]:
+        """Return what the record is and what it is to become; raises as :meth:`move` does."""
         stored, found = self._look()
-        if self._begun(self._own(found)) is None:
+        if self._begun(self._own(found)) is None or found is None or stored is None:
             raise NoStateError(self.where, self._backing.prefix)
-        assert found is not None
-        if found.move is not None and found.move.once is None and found.move != move:
+        there = found.move
+        if there is not None and there.once is None and there.to != move.to:
             self.check_here(found)
-        return found.move == move or self._put(found.moved(move).encode(), stored)
+        if there in (move, Move(move.to)):
+            return stored, stored
+        return stored, found.moved(move).encode()
 
     def begin(self, record: ControlRecord, check: Check | None = None) -> None:
         """Make `record` the state's record, and so its token the only one that may write.

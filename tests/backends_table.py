@@ -70,7 +70,7 @@ class Backend:
 _ENTRY = frozenset({Ability.ENTRY})
 _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
 _DROPPED = _FENCED | {Ability.DROP}
-_POSTGRES = _DROPPED | {Ability.SNAPSHOT, Ability.TOGETHER}
+_POSTGRES = _DROPPED | {Ability.SNAPSHOT, Ability.TOGETHER, Ability.MOVE}
 _CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 

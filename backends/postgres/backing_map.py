@@ -99,6 +99,23 @@ class PostgresMap(IBackingMap):
         values = dict(zip(("names", "new", "expected"), columns, strict=True))
         return bool(self._write(PUT_CONTROLS, **values))
 
+    def moveControls(self, moves: Sequence[tuple[str, bytes, bytes, str]]) -> bool:
+        """Lead readers of the views along: each shows what that of the other state shows."""
+        with self._server.lend() as connection, connection.transaction():
+            for name, _, expected, _ in sorted(moves):
+                found = connection.execute(LOCK_CONTROL, [name]).fetchone()
+                if found is None or found[0] != expected:
+                    return False
+            for name, new, expected, to in moves:
+                values = {"name": name, "new": new, "expected": expected}
+                connection.execute(PUT_CONTROL, values)
+                has_view = "SELECT to_regclass(quote_ident(%s)) IS NOT NULL"
+                if connection.execute(has_view, [view_of(to)]).fetchone()[0]:
+                    view = "CREATE OR REPLACE VIEW {view} AS SELECT * FROM {other}"
+                    names = {"view": view_of(name), "other": view_of(to)}
+                    connection.execute(definition(view, **names))
+            return True
+
     def drop(self, fence: bytes) -> bool:
         table, name = self._table, [self._table.name]
         with self._server.lend() as connection, connection.transaction():

@@ -8,14 +8,17 @@ place, stays there, and begins the query anew.
 
 Several states of one log move together. The records of all but the first say first that they move
 *once* the first has; nothing updates them from then on, and readers find the old ones. Then the
-first record is changed, which decides for all.
+first record is changed, which decides for all. A database with readers of its own changes all of
+them in one transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
+from trident.states.backing_map import Ability, abilities
 from trident.states.control import Move
 from trident.states.errors import NoStateError, StateUnavailableError, UsageError
 from trident.states.maps.factory import MapStateFactory
@@ -77,11 +80,29 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
         left = [(old, new) for old, new in pairs if _prefix(old) != _prefix(new)]
         if left:
             _check_olds([factory for factory, _ in states], left)
-            first = left[0][0]
-            for old, new in left[1:]:
-                _move(old, Move(_prefix(new), once=_prefix(first)))
-            for old, new in left:
-                _move(old, Move(_prefix(new)))
+            _retry(partial(_move_all, left), left[0][0])
+
+
+def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
+    """Change all records; return False where one has changed meanwhile."""
+    first = pairs[0][0]
+    if Ability.MOVE in abilities(first.backing):
+        moves = []
+        for old, new in pairs:
+            before, after = old.control.before_move(Move(_prefix(new)))
+            moves.append((_prefix(old), after, before, _prefix(new)))
+        return first.backing.moveControls(moves)
+    for old, new in pairs[1:]:
+        if not _moved(old, Move(_prefix(new), once=_prefix(first))):
+            return False
+    return all(_moved(old, Move(_prefix(new))) for old, new in pairs)
+
+
+def _moved(state: StoredMap, move: Move) -> bool:
+    if not state.control.move(move):
+        return False
+    state.backing.flush()
+    return True
 
 
 def _prefix(state: StoredMap) -> str:
@@ -118,12 +139,11 @@ def _check_olds(
             raise UsageError(what, record.log_id)
 
 
-def _move(state: StoredMap, move: Move) -> None:
-    """Change the record, which a run that is alive keeps changing as well."""
+def _retry(change: Callable[[], bool], state: StoredMap) -> None:
+    """Change records, which a run that is alive keeps changing as well."""
     for _ in range(_TRIES):
-        if state.control.move(move):
-            state.backing.flush()
+        if change():
             return
     raise StateUnavailableError(
-        state.control.place, f"its control record changed {_TRIES} times meanwhile", "Try again."
+        state.control.place, f"control records changed {_TRIES} times meanwhile", "Try again."
     )

@@ -28,6 +28,7 @@ from trident.backends.urls import state_from_url
 from trident.errors import (
     CopyError,
     LostStateError,
+    MovedStateError,
     NoStateError,
     RewoundStateError,
     StaleBatchError,
@@ -49,6 +50,7 @@ from trident.states import (
 from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.maps.copying import CopyProgress
+from trident.states.maps.moving import swap_states
 from trident.states.maps.stored_map import StoredMap
 from trident.storm import TupleCollectionGet
 from trident.testing.servers.promised import Served
@@ -653,3 +655,27 @@ def test_a_topology_with_other_keys_goes_on_in_a_copy_by_a_function(tmp_path: Pa
     run(new, "letter, word", "dog", accept_change=literal_eval(accepted[1]))
     with closing(opened(other)) as state:
         assert sorted(state.getTuples()) == [("c", "cat", 1), ("d", "dog", 3)]
+
+
+@pytest.mark.parametrize("row", BACKENDS, ids=lambda row: row.name)
+def test_in_each_store_another_state_takes_the_place_of_one(
+    row: Backend, request: pytest.FixtureRequest
+) -> None:
+    factory: Any = row.factory(request.getfixturevalue(row.fixture).url)
+    prefix = f"{uuid4().hex}_2"
+    for made, value in (factory, 1), (factory.at(prefix), 5):
+        with closing(made.makeState()) as state:
+            state.beginCommit(1)
+            state.multiPut([("dog",)], [value])
+            state.commit(1)
+    with closing(factory.makeState()) as reader, closing(factory.makeState()) as writer:
+        assert reader.multiGet([("dog",)]) == [1]
+        writer.beginCommit(2)
+        writer.multiPut([("dog",)], [9])
+        swap_states([(factory, prefix)])
+        with pytest.raises(StaleBatchError):
+            writer.commit(2)
+        with pytest.raises(MovedStateError):
+            writer.beginCommit(3)
+        assert reader.multiGet([("dog",)]) == [5]
+    assert factory.located().identity[2] == prefix

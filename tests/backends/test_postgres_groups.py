@@ -21,6 +21,7 @@ from trident.log.file_log import FileLog
 from trident.log.log import MemoryLog
 from trident.states import IBackingMap, Token
 from trident.states.errors import FailedException, StateUnavailableError
+from trident.states.maps.moving import swap_states
 from trident.states.maps.stored_map import StoredMap
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served
@@ -258,3 +259,21 @@ def test_an_attempt_that_fails_for_good_leaves_both_views_as_they_were(
     with pytest.raises(BatchFailedError):
         runner.run(Words(engine, "a b", interrupt=fail_once))
     assert seen == together(1)
+
+
+def test_views_show_what_was_built_anew_of_all_states_at_once(
+    postgres_server: Served, names: list[str], looks: Any
+) -> None:
+    urls = [f"{postgres_server.url}?prefix={name}&values=bigint" for name in names]
+    factories = [state_from_url(url) for url in urls]
+    for factory in factories:
+        for made, value in (factory, 1), (factory.at(f"{factory.identity[2]}2"), 5):
+            with closing(made.makeState()) as state:
+                state.beginCommit(1)
+                state.multiPut([("dog",)], [value])
+                state.commit(1)
+    looking = looks()
+    swap_states([(factory, f"{factory.identity[2]}2") for factory in factories])
+    assert looking.seen == together(1, 5)
+    with closing(factories[0].makeState()) as state:
+        assert state.multiGet([("dog",)]) == [5]

@@ -184,3 +184,12 @@ def test_wrong_use_is_told_in_one_line_with_what_to_do(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert advice in told
+
+
+def test_states_that_are_built_anew_are_swapped_in_whole(tmp_path: Path) -> None:
+    words = ("--rebuild", "--rounds", "20", "--words", "100", "--seed", "5")
+    said = chaos(tmp_path, "--state", "sqlite:", *words)
+    assert said.status == 0, said.text + said.errors
+    assert said.kills > 5
+    assert said.reads > 0
+    assert said.torn == 0

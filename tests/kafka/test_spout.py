@@ -147,6 +147,34 @@ def test_a_new_stream_begins_where_its_strategy_says(
     assert tuples_of(spout) == [(value,) for value in read]
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("since", "read"),
+    [
+        (None, []),
+        ("earliest", ["1", "2", "3"]),
+        ("1970-01-01T00:00:01.500+00:00", ["2", "3"]),
+        ('{"TOPIC": {"0": 2}}', ["3"]),
+        ('{"TOPIC": {"7": 2}}', ["1", "2", "3"]),
+    ],
+)
+def test_a_rebuild_begins_where_it_is_told_whatever_the_strategy(
+    made: Any, since: str | None, read: list[str], broker: Broker
+) -> None:
+    topic = broker.topic()
+    broker.produce(topic, ["1", "2", "3"], timestamps=[1000, 2000, 3000])
+    spout = made(broker.servers, topic, first_poll="LATEST", fields="value")
+    history = spout.from_history(since and since.replace("TOPIC", topic))
+    assert tuples_of(history) == [(value,) for value in read]
+    assert tuples_of(spout) == [], "the spout itself is as it was"
+
+
+@pytest.mark.parametrize("since", ["latest", "2026-31-31", '{"a": 1}', '{"a": {"0": -1}}', "{}x"])
+def test_a_rebuild_that_begins_nowhere_is_refused(since: str) -> None:
+    with pytest.raises(UsageError, match="begins at none such"):
+        KafkaSpout.opaque("one:9092", "lines").from_history(since)
+
+
 def test_behind_all_timestamps_is_the_end(broker: Broker) -> None:
     topic = broker.topic()
     broker.produce(topic, ["1"], timestamps=[1000])

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
-from trident import Adopt, Count, TridentTopology
+from trident import Adopt, Count, FixedBatchSpout, TridentTopology
 from trident.backends import sqlite
 from trident.batch.events import GroupEnded, GroupStarted
-from trident.errors import FailedException
+from trident.errors import FailedException, PlanError, UsageError
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
 from trident.operation_error import OperationError
 from trident.spark.versions import progress_of
@@ -45,6 +45,19 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
             "the": 3,
         }
     )
+
+
+@pytest.mark.parametrize("split", [None, NATIVE_SPLIT], ids=["python", "native"])
+def test_a_history_counts_once_with_the_first_batch(lines: Lines, split: Any) -> None:
+    history = lines.spark.createDataFrame([("the sun",), ("the moon",)], "value string")
+    topology = lines.topology(split, history=history)
+    lines.write("the cow", "the end")
+    with fail_at("after write", txid=1):
+        lines.count(topology)
+    assert lines.counts == {"the": 4, "sun": 1, "moon": 1, "cow": 1, "end": 1}
+    lines.write("sun")
+    lines.count(lines.topology(split, history=history))
+    assert lines.counts["sun"] == 2, "at a later start it has no effect"
 
 
 @pytest.mark.parametrize("trigger", [None, 0])
@@ -221,14 +234,17 @@ def test_a_checkpoint_in_use_is_refused(lines: Lines) -> None:
     assert lines.counts == {"a": 1}
 
 
-def two_streams(spark: SparkSession, folder: Path, names: tuple[str, str]) -> TridentTopology:
+def two_streams(
+    spark: SparkSession, folder: Path, names: tuple[str, str], history: dict[str, Any] | None = None
+) -> TridentTopology:
     """Count the words of two folders in one state."""
     topology = TridentTopology()
     streams = []
     for name in names:
         (folder / name).mkdir(exist_ok=True)
         frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / name))
-        stream = topology.newStream(name, frame.withColumnRenamed("value", f"{name}_text"))
+        renamed = frame.withColumnRenamed("value", f"{name}_text")
+        stream = topology.newStream(name, renamed, history=(history or {}).get(name))
         streams.append(stream.each(f"{name}_text", str.split, "word string").project("word"))
     counts = sqlite.opaque(folder / "counts.db", "count")
     topology.merge(streams).groupBy("word").persistentAggregate(counts, Count(), "count")
@@ -236,16 +252,32 @@ def two_streams(spark: SparkSession, folder: Path, names: tuple[str, str]) -> Tr
 
 
 def test_streams_of_one_group_share_their_batches(lines: Lines, tmp_path: Path) -> None:
-    topology = two_streams(lines.spark, tmp_path, ("zebras", "apes"))
+    history = {"zebras": lines.spark.createDataFrame([("a d",)], "zebras_text string")}
+    topology = two_streams(lines.spark, tmp_path, ("zebras", "apes"), history)
     (tmp_path / "zebras" / "1.txt").write_text("a b")
     (tmp_path / "apes" / "1.txt").write_text("b c c")
     with lines.start(topology) as run:
         run.awaitTermination(PATIENCE)
         assert list(run.groups) == ["apes"]
         assert [batch.txid for batch in run.groups["apes"].recentProgress] == [1]
-    assert lines.counts == {"a": 1, "b": 2, "c": 2}
+    assert lines.counts == {"a": 2, "b": 2, "c": 2, "d": 1}
     with pytest.raises(LogMismatchError):
         lines.start(two_streams(lines.spark, tmp_path, ("apes", "mice")))
+
+
+def test_a_history_that_does_not_fit_its_stream_is_refused(lines: Lines) -> None:
+    spark, stream = lines.spark, lines.stream()
+    for history, options, problem in (
+        (stream, {}, "history= takes a batch DataFrame"),
+        (spark.createDataFrame([(1,)], "value long"), {}, "history= has other fields"),
+        (spark.createDataFrame([("a",)], "line string"), {}, "history= has other fields"),
+        (spark.createDataFrame([("a",)], "value string"), {"outputMode": "update"}, "outputMode="),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            TridentTopology().newStream("lines", stream, history=history, **options)
+    spout = FixedBatchSpout("value string", 1, ["a"])
+    with pytest.raises(PlanError, match="a spout has no history="):
+        TridentTopology().newStream("lines", spout, history=stream)
 
 
 def test_a_shuffled_million_of_words_is_what_a_plain_job_counts(lines: Lines) -> None:

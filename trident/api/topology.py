@@ -86,6 +86,7 @@ class TridentTopology(Published):
         *,
         outputMode: OutputMode | None = None,
         partitionFields: FieldsLike | None = None,
+        history: Any = None,
     ) -> Stream:
         """Begin a stream.
 
@@ -107,6 +108,11 @@ class TridentTopology(Published):
             For a DataFrame the columns that tell from which partition of its source a row comes:
             windows by a time of tuples wait for the slowest. By default `topic` and `partition` of
             a DataFrame that has Kafka's columns; of others the stream is one partition.
+        history : DataFrame, optional
+            Beside a streaming DataFrame a batch one, with the same fields, whose rows come first:
+            they are in the first batch of a new checkpoint, with the first rows of the stream, and
+            have no effect at later starts. Have one end where the other begins: of Kafka give
+            ``endingOffsets`` and ``startingOffsets`` the same offsets, or split both by a time.
 
         Returns
         -------
@@ -117,11 +123,11 @@ class TridentTopology(Published):
         ------
         PlanError
             For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
-            mode, the output mode or the partition's fields of a spout.
+            mode, what only a DataFrame may have of a spout, a history that doesn't fit the stream.
         FieldError
             For a partition's field that the DataFrame hasn't got.
         """
-        given = id, source, kind, outputMode, partitionFields
+        given = id, source, kind, outputMode, partitionFields, history
         return Stream(self._builder, lowering.new_stream(self._builder, *given))
 
     def newDRPCStream(

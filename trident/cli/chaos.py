@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from trident.backends.state_url import StateURL
 from trident.chaos.contender import Contender, TopologyFunction
+from trident.chaos.rebuilding import Rebuilt
 from trident.chaos.report import Tally, Tested, append_row
 from trident.chaos.rounds import Campaign
 from trident.chaos.servers import checkpoints
@@ -78,6 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and hurt as well",
     )
     parser.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="kill what builds the states anew and swaps them in, instead of what counts",
+    )
+    parser.add_argument(
         "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
     )
     parser.add_argument("--table", type=Path, help="a file to which a row in Markdown is appended")
@@ -109,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         name = arguments.topology if arguments.state else "rows"
         topology = way.declared(name, store.kept(make), source)
+        if arguments.rebuild:
+            topology = Rebuilt(f"{name}, rebuilt", topology.kept, source)
         found = tested(topology, store.truth(make, record), _until(arguments))
         compared: dict[Contender, Tested | None] = {}
         compared |= dict.fromkeys(store.compared(way, record, source))
@@ -166,6 +174,9 @@ def _interrupt(*_: object) -> NoReturn:
 def _way(arguments: argparse.Namespace) -> Way:
     """Return how drivers run, and fill in what is left out."""
     way = Way()
+    if arguments.rebuild and (arguments.spark or arguments.rows):
+        advice = "Leave --spark and --rows out."
+        raise UsageError("--rebuild is for maps, and drivers without Spark", "", (), advice)
     if arguments.spark:
         from trident.chaos.on_spark import SparkClients, SparkPrograms
         from trident.spark.java import require_java
@@ -196,6 +207,7 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["python -m trident chaos"]
     if arguments.topology != _DEFAULT:
         words.append(arguments.topology)
+    words += ["--rebuild"] * arguments.rebuild
     for name in (*_URLS, "minutes", "rounds", "seed", "source", "words", "spark"):
         value = getattr(arguments, name)
         if value is not None:

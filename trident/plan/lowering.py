@@ -93,8 +93,9 @@ def new_stream(
     kind: Kind | None,
     output_mode: OutputMode | None,
     partition_fields: FieldsLike | None = None,
+    history: Any = None,
 ) -> SourceNode:
-    """``newStream(id, source, kind, outputMode=…, partitionFields=…)``."""
+    """``newStream(id, source, kind, outputMode=…, partitionFields=…, history=…)``."""
     stream_id = builder.check_stream_id("newStream", id)
     if kind is not None and kind not in STRENGTH:
         raise PlanError("newStream: unknown kind of source", str(kind), STRENGTH)
@@ -109,6 +110,9 @@ def new_stream(
             advice = "Leave them out: a partitioned spout names its partitions itself."
             what = "newStream: a spout has no fields for its partitions, found"
             raise PlanError(what, str(partition_fields), (), advice)
+        if history is not None:
+            advice = "Leave it out: a spout begins where its own options say."
+            raise PlanError("newStream: a spout has no history=", "", (), advice)
         declared = Fields.of(source.getOutputFields())
         _check_kind(source, kind)
         return builder.add(
@@ -132,6 +136,8 @@ def new_stream(
     if partition_fields is None:
         partition_fields = _partition_of_kafka(declared)
     check_selection("newStream", Fields.of(partition_fields), declared)
+    if history is not None:
+        _check_history(history, declared, output_mode)
     return builder.add(
         SourceNode,
         stream_id=stream_id,
@@ -141,7 +147,21 @@ def new_stream(
         clock="dataframe",
         output_mode=output_mode or "append",
         partition_fields=Fields.of(partition_fields),
+        history=history,
     )
+
+
+def _check_history(history: Any, declared: Fields, output_mode: OutputMode | None) -> None:
+    if not _is_frame(history) or history.isStreaming:
+        advice = "Make it with spark.read; what comes after its rows is the stream."
+        raise OperationTypeError("newStream: history= takes a batch DataFrame", "", (), advice)
+    found = _fields_of(history)
+    if found.names != declared.names or dict(found.types) != dict(declared.types):
+        advice = f"Select the stream's: {declared}."
+        raise PlanError("newStream: history= has other fields,", str(found), (), advice)
+    if output_mode not in (None, "append"):
+        advice = "What Spark aggregates of the stream would not know the history: aggregate here."
+        raise PlanError("newStream: no history= goes with outputMode=", output_mode, (), advice)
 
 
 def new_drpc_stream(

@@ -242,6 +242,8 @@ class SourceNode(BeginningNode):
     clock: Clock
     output_mode: OutputMode = "append"
     partition_fields: Fields = field(default_factory=Fields)
+    history: Any = None
+    """Of a DataFrame: a batch one, whose rows come before its own."""
 
     @cached_property
     def fields(self) -> Fields:

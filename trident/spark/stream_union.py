@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,16 +23,31 @@ _STREAM = "__trident_stream"
 
 def as_one(plan: SparkGroup) -> DataFrame:
     """All streams as one, in the order of their ids: Spark logs offsets by position."""
-    streams = [_begun(plan, source.stream_id) for source in plan.group.sources]
-    if len(streams) == 1:
-        return streams[0]
-    packed = [
-        stream.select(F.struct(*map(quoted, stream.columns)).alias(f"s{index}"))
-        for index, stream in enumerate(streams)
-    ]
+    return _united(plan, [source.source for source in plan.group.sources])
+
+
+def with_history(plan: SparkGroup, batch: DataFrame) -> DataFrame:
+    """A batch of :func:`as_one`, and before it what the streams have as their histories."""
+    histories = [source.history for source in plan.group.sources]
+    if all(history is None for history in histories):
+        return batch
+    return _united(plan, histories).union(batch)
+
+
+def _united(plan: SparkGroup, given: Sequence[DataFrame | None]) -> DataFrame:
+    """Frames of the group's streams as one; None where there is none of a stream."""
+    sources = plan.group.sources
+    if len(sources) == 1:
+        return _begun(plan, 0, given[0])
+    packed = []
+    for index, (source, frame) in enumerate(zip(sources, given, strict=True)):
+        begun = _begun(plan, index, source.source if frame is None else frame)
+        packed.append(begun.select(F.struct(*map(quoted, begun.columns)).alias(f"s{index}")))
     kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
     tagged = []
     for index, frame in enumerate(packed):
+        if given[index] is None:
+            continue
         columns = [
             F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name)
             for name, kind in kinds.items()
@@ -78,11 +94,11 @@ def check_output_mode(plan: SparkGroup) -> None:
         raise PlanError(what, mode, allowed, advice) from error
 
 
-def _begun(plan: SparkGroup, stream: str) -> DataFrame:
+def _begun(plan: SparkGroup, index: int, frame: Any) -> DataFrame:
     """A stream up to its last native step before the batch; Spark optimises it as a whole."""
-    [source] = [each for each in plan.group.sources if each.stream_id == stream]
+    source = plan.group.sources[index]
+    stream = source.stream_id
     columns = plan.large.source(stream).columns.names
-    frame: DataFrame = source.source
     if ORIGIN in columns:
         told = [F.col(quoted(name)).cast("string") for name in source.partition_fields]
         origin = F.concat_ws("/", F.lit(origin_of(stream)), *told)

@@ -32,7 +32,7 @@ from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
-from trident.spark.stream_union import apart, as_one
+from trident.spark.stream_union import apart, as_one, with_history
 from trident.spark.versions import progress_of
 from trident.states.control import ControlRecord
 
@@ -219,6 +219,9 @@ class StreamingRun(GroupRun):
         small = before is not None and before <= SMALL
         digest = runner.patience.do(partial(self._digest, batch_id), txid)
         query_id = str(self._running_query().id)
+
+        if txid == 1:
+            frame = with_history(self._plan, frame)
 
         def compute(record: ControlRecord) -> Computed | Postponed:
             inputs = apart(self._plan, frame, small=small)
