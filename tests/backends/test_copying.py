@@ -678,4 +678,4 @@ def test_in_each_store_another_state_takes_the_place_of_one(
         with pytest.raises(MovedStateError):
             writer.beginCommit(3)
         assert reader.multiGet([("dog",)]) == [5]
-    assert factory.located().identity[2] == prefix
+    assert factory.located() == factory.at(prefix)

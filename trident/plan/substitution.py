@@ -99,10 +99,10 @@ def rebuilt(
         if not isinstance(factory, MapStateFactory) or factory.written_by == "storm":
             what = "rebuild: no other state can take the place of"
             raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
-        if factory.identity[2] == prefix:
+        moved[name] = factory.at(prefix)
+        if moved[name].identity == factory.identity:
             raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
         swaps.append((factory, prefix))
-        moved[name] = factory.at(prefix)
     nodes = [node for node in plan.nodes if node in {*group.nodes, *group.states}]
     copies = _with_states(nodes, moved, partial(_history, since=since))
     return replace(plan, nodes=copies), swaps
