@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import median, quantiles
 
 from benchmarks.words import KEYS
-from trident.batch.start_options import StartOptions
-
-OVERLAPPING = any(option.name == "max_pending" for option in fields(StartOptions))
-"""Whether commits of several batches can overlap, so that `pending` is an axis."""
 
 STORES = ("memory", "SQLite", "Redis")
 LOCAL, MIXED = "local", "mixed"
@@ -42,23 +38,15 @@ class Case:
         In a batch.
     keys : int
         Distinct words, all of which are in the store before the first batch that is timed.
-    pending : int
-        How many batches may be on their way at once.
     """
 
     contender: str
     store: str
     words: int
     keys: int = KEYS
-    pending: int = 1
-
-    @property
-    def series(self) -> str:
-        """What its line in the plot is called: the contender, and how many batches overlap."""
-        return self.contender if self.pending == 1 else f"{self.contender}, {self.pending} pending"
 
     def __str__(self) -> str:
-        return f"{self.series}; {self.store}; {self.words:,} words a batch; {self.keys:,} keys"
+        return f"{self.contender}; {self.store}; {self.words:,} words a batch; {self.keys:,} keys"
 
 
 @dataclass(frozen=True)
@@ -72,7 +60,7 @@ class Timed:
     batches : sequence of float
         How long each batch took from its emission to its acknowledgement, in seconds.
     seconds : float
-        How long all of them took: less than their sum where they overlap.
+        How long all of them took.
     on_spark : float
         Which share of them Spark ran.
     """
@@ -146,8 +134,6 @@ class Effort:
         How many distinct words there are, at `keys_at` words a batch.
     keys_at : int
         That size.
-    pending : sequence of int
-        How many batches may overlap.
     seconds : float
         How long a case of spouts emits.
     spark_batches : int
@@ -164,7 +150,6 @@ class Effort:
     sizes: Sequence[int]
     keys: Sequence[int]
     keys_at: int
-    pending: Sequence[int]
     seconds: float
     spark_batches: int
     flat_to: int
@@ -191,22 +176,16 @@ class Effort:
 
     def _of_size(self, words: int) -> Iterator[Case]:
         for store in STORES:
-            for contender in OURS:
-                for pending in self.pending:
-                    yield Case(contender, store, words, pending=pending)
-            for contender in OTHERS:
+            for contender in (*OURS, *OTHERS):
                 if store != "memory" or contender not in _OF_SPARK:
                     yield Case(contender, store, words)
 
-
-_PENDING = (1, 4) if OVERLAPPING else (1,)
 
 SHORT = Effort(
     "short",
     sizes=(100, 10_000, 100_000, 1_000_000, 4_000_000),
     keys=(10_000, 1_000_000, 10_000_000),
     keys_at=100_000,
-    pending=_PENDING,
     seconds=0.5,
     spark_batches=5,
     flat_to=100_000_000,
@@ -217,7 +196,6 @@ LONG = Effort(
     sizes=(100, 1_000, 10_000, 100_000, 1_000_000, 4_000_000),
     keys=(10_000, 1_000_000, 10_000_000),
     keys_at=1_000_000,
-    pending=_PENDING,
     seconds=10.0,
     spark_batches=60,
     flat_to=100_000_000,

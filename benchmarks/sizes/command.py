@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import kafka, rows
 from benchmarks.report import Figure, line
-from benchmarks.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Timed
+from benchmarks.sizes.cases import EFFORTS, SHORT, Timed
 from benchmarks.sizes.contenders import CONTENDERS
 from benchmarks.sizes.pages import PLOT, Report, plotted, with_report
 from benchmarks.sizes.setting import Setting
@@ -52,8 +52,6 @@ def main(words: Sequence[str]) -> None:
 def _report(setting: Setting, chosen: Sequence[str]) -> Report:
     """Measure all that is asked for, or what comes before Ctrl-C."""
     report = Report(setting.effort, _machine())
-    if not OVERLAPPING:
-        report.left_out.append("commits that overlap: this version has no `max_pending`")
     try:
         for found in _timed(setting, chosen, report.left_out):
             report.timed.append(found)

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.sizes import cases
-from benchmarks.sizes.cases import OVERLAPPING, Case, Timed
+from benchmarks.sizes.cases import Case, Timed
 from benchmarks.sizes.setting import UNTIMED, Place, Setting, Text
 from benchmarks.sizes.spark_batches import SPLIT, durations, lines
 from benchmarks.topologies import word_count
@@ -16,6 +16,8 @@ from trident.backends import redis, sqlite
 from trident.states.state import StateFactory
 
 _FEWEST = 3
+_LEARNED = 9
+"""Batches after which it is known on which engine they run."""
 _MOST = 5_000
 _TABLE = "count"
 
@@ -32,9 +34,9 @@ def engine(setting: Setting, contender: str) -> Mapping[str, Any]:
 
 def spout(setting: Setting, case: Case) -> Timed:
     """Count the lines of a spout, on the engine that the contender is named for."""
-    # Of batches that overlap the first timed ones were computed before the time begins.
-    fewest = _FEWEST * case.pending
-    timed = TimedSpout(setting.text(case.keys), case.words, setting.effort.seconds, fewest)
+    untimed = _LEARNED if case.contender == cases.MIXED else UNTIMED
+    text = setting.text(case.keys)
+    timed = TimedSpout(text, case.words, setting.effort.seconds, untimed=untimed)
     with setting.place() as place:
         topology = word_count(timed, "line", state(setting, case, place))
         how = engine(setting, case.contender)
@@ -74,25 +76,34 @@ class TimedSpout(IBatchSpout):
         How long it emits, after the batches that are not timed.
     fewest, most : int
         How many batches are timed, whatever the time.
+    untimed : int
+        How many come before them.
     """
 
     kind = "transactional"
 
     def __init__(
-        self, text: Text, words: int, seconds: float, fewest: int = _FEWEST, most: int = _MOST
+        self,
+        text: Text,
+        words: int,
+        seconds: float,
+        fewest: int = _FEWEST,
+        most: int = _MOST,
+        untimed: int = UNTIMED,
     ) -> None:
         self._text = text
         self._words = words
         self._seconds = seconds
-        self._fewest = UNTIMED + fewest
-        self._most = UNTIMED + most
+        self._untimed = untimed
+        self._fewest = untimed + fewest
+        self._most = untimed + most
         self._emitted: dict[int, float] = {}
         self._acked: dict[int, float] = {}
 
     def isReady(self, batchId: int) -> bool:
         if batchId <= self._fewest:
             return True
-        started = self._acked.get(UNTIMED)
+        started = self._acked.get(self._untimed)
         over = started is not None and perf_counter() - started > self._seconds
         return batchId <= self._most and not over
 
@@ -114,19 +125,18 @@ class TimedSpout(IBatchSpout):
     @property
     def batches(self) -> list[float]:
         """How long each timed batch took."""
-        ids = sorted(self._acked)[UNTIMED:]
+        ids = sorted(self._acked)[self._untimed :]
         return [self._acked[number] - self._emitted[number] for number in ids]
 
     @property
     def seconds(self) -> float:
         """How long they took together."""
-        return max(self._acked.values()) - self._acked[UNTIMED]
+        return max(self._acked.values()) - self._acked[self._untimed]
 
 
 def _options(case: Case, place: Place) -> Mapping[str, Any]:
-    """A log on disk for a state that lasts, and how many batches overlap where they can."""
-    kept = {} if case.store == "memory" else {"checkpoint": place.checkpoint}
-    return kept | {"max_pending": case.pending} if OVERLAPPING else kept
+    """A log on disk for a state that lasts."""
+    return {} if case.store == "memory" else {"checkpoint": place.checkpoint}
 
 
 def state(setting: Setting, case: Case, place: Place) -> StateFactory:

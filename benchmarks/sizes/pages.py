@@ -27,7 +27,7 @@ END = "<!-- end: written by make bench BENCH=sizes -->"
 PLOT = "performance.svg"
 
 _COLOURS = ("#0072b2", "#009e73", "#56b4e9", "#6a3d9a", "#d55e00", "#e69f00", "#cc79a7", "#999999")
-_OVERLAPPED, _OTHERS = (1.0, 1.5), (3.5, 2.0)
+_DASHES = (3.5, 2.0)
 _NONE = ""
 
 
@@ -89,16 +89,12 @@ def plotted(report: Report) -> str:
     """Return the picture of the words a second by the size of a batch."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {store: {} for store in STORES}
     for found in _by_size(report):
-        line = panels[found.case.store].setdefault(found.case.series, [])
+        line = panels[found.case.store].setdefault(found.case.contender, [])
         line.append((found.case.words, found.rate))
     styles = {}
     for contender, colour in zip((*OURS, *OTHERS), _COLOURS, strict=True):
-        for found in report.measured:
-            if found.case.contender == contender:
-                dashes = _OVERLAPPED if found.case.pending > 1 else ()
-                dashes = _OTHERS if contender in OTHERS else dashes
-                width = 5.0 if contender == LOCAL else 2.0
-                styles[found.case.series] = Style(colour, dashes, width)
+        dashes = _DASHES if contender in OTHERS else ()
+        styles[contender] = Style(colour, dashes, 5.0 if contender == LOCAL else 2.0)
     shown = {store: lines for store, lines in panels.items() if lines}
     return svg("Words counted a second", ("words a batch", "words a second"), shown, styles)
 
@@ -119,7 +115,7 @@ def _text(report: Report) -> str:
                 "Milliseconds a batch, p50 / p99 (of fewer than 100 batches the slowest):",
                 _pivoted(found, "words", _times, lambda each: each.p50),
             ]
-    mixed = [each for each in _by_size(report) if each.case.series == MIXED]
+    mixed = [each for each in _by_size(report) if each.case.contender == MIXED]
     if mixed:
         parts += ["### Batches that mixed ran on Spark", _on_spark(mixed)]
     if any(each.case.keys != KEYS for each in report.measured):
@@ -151,7 +147,7 @@ def _by_keys(report: Report) -> Sequence[Measured]:
         for found in report.measured
         if found.case.words == report.effort.keys_at
         and found.case.store == "SQLite"
-        and found.case.series in KEYS_CONTENDERS
+        and found.case.contender in KEYS_CONTENDERS
     ]
 
 
@@ -165,7 +161,7 @@ def _pivoted(
     columns = sorted({getattr(each.case, axis) for each in found})
     rows: dict[str, dict[int, Measured]] = {}
     for each in found:
-        rows.setdefault(each.case.series, {})[getattr(each.case, axis)] = each
+        rows.setdefault(each.case.contender, {})[getattr(each.case, axis)] = each
     best = {at: min((row[at] for row in rows.values() if at in row), key=rank) for at in columns}
 
     def cell(row: Mapping[int, Measured], at: int) -> str:

@@ -14,7 +14,7 @@ from benchmarks.sizes.cases import OURS, SHORT, Case, Timed
 from benchmarks.sizes.contenders import CONTENDERS
 from benchmarks.sizes.setting import Setting
 
-EFFORT = replace(SHORT, sizes=(100,), keys=(), pending=(1,))
+EFFORT = replace(SHORT, sizes=(100,), keys=())
 
 Measure = Callable[[Setting, Case], Timed]
 
@@ -78,10 +78,3 @@ def test_words_choose_cases(setting: Setting, counting: dict[str, Measure]) -> N
     assert {each.case.store for each in measured if each.case.contender == "local"} == {
         *("memory", "SQLite", "Redis")
     }
-
-
-def test_only_ours_have_batches_that_overlap() -> None:
-    cases = list(replace(EFFORT, pending=(1, 4)).cases())
-    overlapping = {case.contender for case in cases if case.pending == 4}
-    assert overlapping == set(OURS)
-    assert "local, 4 pending" in {case.series for case in cases}
