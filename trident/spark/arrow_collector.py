@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from trident.spark.stage import UNFIT, unfit_value
 from trident.spouts.collector import SpoutCollector
+from trident.tuples.arrow_columns import combined
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import conformed, misfit, python_type
@@ -33,14 +34,8 @@ class ArrowCollector(SpoutCollector):
     def blocks(self) -> Sequence[Block]:
         return [self._checked(block) for block in super().blocks()]
 
-    def _made(self, columns: Any, length: int) -> Block:
-        if isinstance(columns, Mapping):
-            return super()._made(columns, length)
-        found = {name: columns.column(name) for name in self._names}
-        for name, column in found.items():
-            if isinstance(column, pa.ChunkedArray):  # where it was a whole table
-                found[name] = column.combine_chunks()
-        return Block({}, length, found)
+    def _array(self, column: Any) -> pa.Array | None:
+        return combined(column) if isinstance(column, pa.ChunkedArray) else column
 
     def _checked(self, block: Block) -> Block:
         """The block as Arrow of the declared types."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -24,7 +23,10 @@ from trident.tuples.arrow_columns import python_values
 POSITION = "__trident_position"
 _ALL = 2**32
 """How many values crc32 has."""
-_WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
+_PLAIN = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint", "boolean")
+"""Types that SQL writes as JSON does."""
+_ESCAPED = ("\\", '"', *map(chr, range(32)))
+"""Letters that JSON escapes in a text, the first one first."""
 
 
 def by_key(
@@ -62,26 +64,31 @@ def with_position(frame: DataFrame) -> DataFrame:
 
 
 def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:
-    """crc32 of the encoded key where Spark can encode it: one field, a string or an integer."""
-    if len(names) != 1:
+    """crc32 of the encoded key where Spark can encode it: strings, integers, and booleans."""
+    columns = [(F.col(quoted(name)), types[name]) for name in names]
+    if any(kind != "string" and kind not in _PLAIN for _, kind in columns):
         return None
-    column, kind = F.col(quoted(names[0])), types[names[0]]
-    null = F.lit(crc32(encode_key((None,))))
-    if kind in _WHOLE:
-        encoded = F.concat(F.lit("\0["), column.cast("string"), F.lit("]"))
-        return F.coalesce(F.crc32(encoded.cast("binary")), null)
-    if kind == "string":
-        encoded = F.when(column.startswith("\0"), _json(column)).otherwise(column)
-        return F.coalesce(F.crc32(encoded.cast("binary")), null)
-    return None
+    written = [_json(column, kind) for column, kind in columns]
+    commas = [part for each in written for part in (F.lit(","), each)][1:]
+    encoded = F.concat(F.lit("\0["), *commas, F.lit("]"))
+    if [kind for _, kind in columns] == ["string"]:
+        [(column, _)] = columns
+        marked = column.isNull() | column.startswith("\0")
+        encoded = F.when(marked, encoded).otherwise(column)
+    return F.crc32(encoded.cast("binary"))
 
 
-def _json(column: Column) -> Column:
-    """A string in the JSON form of a key; Spark's own differs in how it escapes some letters."""
-    for letter in ("\\", '"', *map(chr, range(32))):
-        escaped = encode_key(("\0" + letter,))[len('\0["\\u0000') : -len('"]')].decode()
-        column = F.replace(column, F.lit(letter), F.lit(escaped))
-    return F.concat(F.lit('\0["'), column, F.lit('"]'))
+def _json(column: Column, kind: str) -> Column:
+    """A field in the JSON form of a key; Spark's own differs in how it escapes some letters."""
+    if kind in _PLAIN:
+        return F.coalesce(column.cast("string"), F.lit("null"))
+    escaped = column
+    for letter in _ESCAPED:
+        code = encode_key(("\0" + letter,))[len('\0["\\u0000') : -len('"]')].decode()
+        escaped = F.replace(escaped, F.lit(letter), F.lit(code))
+    # Hardly any text has such a letter, and looking for each of them takes long.
+    text = F.when(column.rlike(r'[\x00-\x1f"\\]'), escaped).otherwise(column)
+    return F.coalesce(F.concat(F.lit('"'), text, F.lit('"')), F.lit("null"))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from trident.errors import EmittedValueError, described
 from trident.operations.emitted import checked_row
 from trident.operations.interfaces import TridentCollector
-from trident.tuples.block import Block, block_of, joined
+from trident.tuples.block import MANY, Block, block_of, joined
 from trident.tuples.fields import Fields
 
 
@@ -80,7 +80,7 @@ class SpoutCollector(TridentCollector):
 
     def _block(self, columns: Any) -> Block:
         if isinstance(columns, Mapping):
-            columns = {name: self._values(name, values) for name, values in columns.items()}
+            columns = {name: self._column(name, values) for name, values in columns.items()}
             names, lengths = tuple(columns), {len(values) for values in columns.values()}
         elif hasattr(columns, "schema") and hasattr(columns, "num_rows"):
             names, lengths = tuple(columns.schema.names), {columns.num_rows}
@@ -95,12 +95,21 @@ class SpoutCollector(TridentCollector):
         if len(lengths) > 1:
             told = ", ".join(f"{name}: {len(columns[name])}" for name in names)
             raise EmittedValueError(self._spout, f"emitted columns that differ in length: {told}")
-        return self._made(columns, lengths.pop() if lengths else 0)
+        length = lengths.pop() if lengths else 0
+        lists, arrays = {}, {}
+        for name in self._names:
+            column = columns[name]
+            array = self._array(column) if _is_arrow(column) else None
+            if array is not None:
+                arrays[name] = array
+            else:
+                lists[name] = _listed(column) if _is_arrow(column) else column
+        return Block(lists, length, arrays)
 
-    def _values(self, name: Any, values: Any) -> Sequence[Any]:
-        """The values of a column, which the spout may go on to change."""
-        if hasattr(values, "to_pylist"):  # of Arrow
-            return _listed(values)
+    def _column(self, name: Any, values: Any) -> Sequence[Any]:
+        """A column as Arrow, or as a list, as the spout may go on to change what it has given."""
+        if _is_arrow(values):
+            return values  # type: ignore[no-any-return]
         if hasattr(values, "tolist"):  # of NumPy
             values = values.tolist()
         if isinstance(values, Sequence) and not isinstance(values, str | bytes):
@@ -108,10 +117,15 @@ class SpoutCollector(TridentCollector):
         problem = f"emitted {described(values)} as the column {name}, where a list of values is due"
         raise EmittedValueError(self._spout, problem)
 
-    def _made(self, columns: Any, length: int) -> Block:
-        if isinstance(columns, Mapping):
-            return Block({name: columns[name] for name in self._names}, length)
-        return Block({name: _listed(columns.column(name)) for name in self._names}, length)
+    def _array(self, column: Any) -> Any:
+        """What a block keeps of a column of Arrow as it is; None where a list is better."""
+        from trident.tuples.arrow_columns import plain
+
+        return plain(column) if len(column) >= MANY else None
+
+
+def _is_arrow(column: Any) -> bool:
+    return hasattr(column, "to_pylist")
 
 
 def _listed(column: Any) -> Sequence[Any]:

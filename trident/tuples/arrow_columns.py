@@ -36,6 +36,23 @@ def array_of(values: Sequence[Any]) -> pa.Array | None:
     return made if isinstance(made, pa.Array) else None  # over 2 GB of text are several
 
 
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | None:
+    """A column as one array; None where Python's values would not be as they came.
+
+    They are of the types that :func:`array_of` makes.
+    """
+    if column.type not in _TYPES.values():
+        return None
+    return combined(column) if isinstance(column, pa.ChunkedArray) else column
+
+
+def combined(column: pa.ChunkedArray) -> pa.Array | None:
+    """The chunks of a column as one array; None where that has over 2 GB of text."""
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
+    return concatenated(column.chunks)
+
+
 def repeated_rows(counts: Sequence[int]) -> pa.Array:
     """The position of each count, as often as it says; a bool says once or not at all."""
     return pa.array(np.repeat(np.arange(len(counts)), counts))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MANY = 12_000
+MANY = 12_000
 """Of so many tuples on Arrow's kernels are quicker than Python, lists made Arrow included."""
 
 _NO_ARRAYS: Mapping[str, pa.Array] = {}
@@ -77,7 +77,7 @@ class Block:
     @property
     def suits_arrow(self) -> bool:
         """Whether Arrow's kernels are quicker than Python for these tuples."""
-        return bool(self._arrays) or (self.length >= _MANY and _arrow() is not None)
+        return bool(self._arrays) or (self.length >= MANY and _arrow() is not None)
 
     def to_arrow(self, name: str) -> pa.Array | None:
         """A field as Arrow, for whole columns; None where Python is quicker, or Arrow can't or
