@@ -37,7 +37,7 @@ def figures(folder: Path) -> Iterator[Figure]:
         arrow, lists = [], []
         for _ in range(_ROUNDS):
             arrow.append(_batch(text, words, batches).processor)
-            with patch.object(block, "_MANY", 2**62):
+            with patch.object(block, "MANY", 2**62):
                 lists.append(_batch(text, words, batches).processor)
         name = f"local engine, memory, {words:,} words: Arrow; lists"
         yield throughput(name, words, arrow, lists, target=target)

@@ -10,6 +10,7 @@ import pytest
 from trident import Fields
 from trident.errors import EmittedValueError
 from trident.storm import SpoutCollector
+from trident.tuples.block import MANY
 
 
 @pytest.fixture
@@ -43,3 +44,24 @@ def test_what_has_no_order_or_is_one_value_is_no_column(
 def test_columns_whose_names_are_no_strings_are_an_error(collector: SpoutCollector) -> None:
     with pytest.raises(EmittedValueError, match="emitted the columns 1, n, where these are due: n"):
         collector.emitColumns({1: [1], "n": [1]})
+
+
+def test_a_large_column_of_arrow_stays_what_it_is() -> None:
+    pa = pytest.importorskip("pyarrow")
+    collector = SpoutCollector("the spout of rows", Fields("n", "word"))
+    numbers = pa.chunked_array([list(range(MANY)), [7]])
+    collector.emitColumns({"n": numbers, "word": ["a"] * (MANY + 1)})
+    block = collector.block()
+    assert block.arrow("n").equals(numbers.combine_chunks())
+    assert block.arrow("word") is None
+    assert block.values("n")[-2:] == [MANY - 1, 7]
+
+
+def test_columns_of_arrow_that_python_has_in_another_form_become_its_values() -> None:
+    pa = pytest.importorskip("pyarrow")
+    collector = SpoutCollector("the spout of rows", Fields("n", "word"))
+    words = pa.array(["a"] * MANY).dictionary_encode()
+    collector.emitColumns(pa.record_batch([pa.array([1] * MANY, pa.int8()), words], ["n", "word"]))
+    block = collector.block()
+    assert (block.arrow("n"), block.arrow("word")) == (None, None)
+    assert block.tuple_at(MANY - 1, ["n", "word"]) == (1, "a")
