@@ -17,7 +17,8 @@ from trident.kernels.task import StepName, Task
 from trident.sources.emission import Assignment, Emission, Emitting
 from trident.spark import live_emitters
 from trident.spark.arrow_collector import ArrowCollector
-from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
+from trident.spark.emission_stage import RUN, EmissionStage, KeptRowsKernel
+from trident.spark.packed import ROWS
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.kept_tuples import told_by
@@ -81,7 +82,7 @@ def test_each_task_emits_every_nth_partition_and_tells_of_it_last(shelf: Shelf) 
         assert [status is None for status in batch.column(STATUS).to_pylist()][-1:] == [False]
     runs, found = told_by([batch.column(STATUS).to_pylist()[-1] for batch in batches], seal)
     assert {name: each.tuples for name, each in found.items()} == {"a": 1, "b": 1, "c": 1}
-    kernel = KeptRowsKernel(STEP, None, runs, SCHEMA)
+    kernel = KeptRowsKernel(STEP, None, SCHEMA, runs)
     assert [read(kernel, batch) for batch in batches] == [[97, 99], [98]]
     assert read(kernel, *batches) == [97, 99, 98]
 
@@ -92,7 +93,7 @@ def test_what_another_run_of_a_task_left_is_not_read(shelf: Shelf) -> None:
     made = stage(emission(shelf, "a", "b", "c"), 1, seal)
     told, kept = rows_of(made, 0), rows_of(made, 0)
     runs, _ = told_by([told.column(STATUS).to_pylist()[-1]], seal)
-    kernel = KeptRowsKernel(STEP, None, runs, SCHEMA)
+    kernel = KeptRowsKernel(STEP, None, SCHEMA, runs)
     assert read(kernel, told) == [97, 98, 99]
     with pytest.raises(FailedException, match="has run a task that emits partitions again"):
         read(kernel, kept)

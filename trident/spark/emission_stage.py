@@ -14,8 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.arrow_block import blocks
-from trident.kernels.kernel import Kernel
 from trident.kernels.origins import with_origin
 from trident.kernels.task import StepName, Task
 from trident.operations.origins import origin_of
@@ -23,6 +21,7 @@ from trident.sources.emission import Emission, Emitted, Emitting
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_json import error_to_json
 from trident.spark.live_emitters import live_emitter
+from trident.spark.packed import ROWS, PackedRowsKernel, packed
 from trident.spark.seal import Seal
 from trident.spark.stage import record_batches
 from trident.spark.statuses import STATUS
@@ -31,7 +30,6 @@ from trident.states.errors import FailedException
 from trident.tuples.block import Block
 
 RUN = "run"
-ROWS = "rows"
 SCHEMA = pa.schema({RUN: pa.string(), STATUS: pa.string(), ROWS: pa.binary()})
 """One row for each record batch, and one with the status at the end; both with the id of the run of
 the task, as Spark may run a task twice, and then keeps what either run has emitted."""
@@ -76,34 +74,23 @@ class EmissionStage:
 
 
 def _row(run: str, status: str | None, rows: pa.Buffer | None) -> pa.RecordBatch:
-    columns = [pa.array([run]), pa.array([status], pa.string()), _binary(rows)]
+    columns = [pa.array([run]), pa.array([status], pa.string()), packed(rows)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _binary(value: pa.Buffer | None) -> pa.Array:
-    """An array of one value, which is not copied."""
-    if value is None:
-        return pa.nulls(1, pa.binary())
-    _, offsets = pa.array([0, value.size], pa.int32()).buffers()
-    return pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, value])
-
-
 @dataclass(frozen=True)
-class KeptRowsKernel(Kernel):
+class KeptRowsKernel(PackedRowsKernel):
     """Reads what an `EmissionStage` emitted, of tasks that the driver has heard of."""
 
     runs: frozenset[str]
-    schema: pa.Schema
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        for block in blocks:
-            if not self.runs.issuperset(block.values(RUN)):
-                raise FailedException(
-                    "Spark has run a task that emits partitions again, and kept what it emitted "
-                    "then in place of what the batch began with"
-                )
-            yield from self._blocks(block.arrow(ROWS))
+        return super().run(map(self._checked, blocks), task)
 
-    def _blocks(self, rows: pa.Array) -> Iterator[Block]:
-        for one in rows.drop_null():
-            yield from blocks([pa.ipc.read_record_batch(one.as_buffer(), self.schema)])
+    def _checked(self, block: Block) -> Block:
+        if not self.runs.issuperset(block.values(RUN)):
+            raise FailedException(
+                "Spark has run a task that emits partitions again, and kept what it emitted "
+                "then in place of what the batch began with"
+            )
+        return block

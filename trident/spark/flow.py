@@ -14,7 +14,8 @@ from trident.kernels.task import StepName
 from trident.operations.annotations import known_type
 from trident.operations.dead_letters import LETTER
 from trident.spark.access import kept
-from trident.spark.schemas import Schemas, selected
+from trident.spark.packed import STRUCT, PackedRowsKernel, PackedStage
+from trident.spark.schemas import Schema, Schemas, selected
 from trident.spark.stage import LETTER_COLUMNS, PythonStage, StageContext
 from trident.tuples.fields import Fields
 
@@ -79,9 +80,9 @@ class Flow:
             return replace(self, frame=selected(self.frame, names), types=known)
         types, dying = self.typed(names), keeps_letters(self.kernels)
         schema = schemas.of({**types, **LETTER_COLUMNS} if dying else types)
-        makers = tuple((name, self.made[name][0]) for name in names if name in self.made)
-        stage = PythonStage(self.kernels, schema.arrow, makers, context, self.partitions)
-        frame = self.frame.mapInArrow(stage, schema.struct)
+        frame = self.frame.mapInArrow(
+            self._stage(PythonStage, names, schema, context), schema.struct
+        )
         if dying or not self.deterministic:
             frame = kept(frame)
         stays = self.kept or dying or not self.deterministic
@@ -91,3 +92,19 @@ class Flow:
         main = selected(frame.where(~is_letter), names)
         letters = selected(frame.where(is_letter), [*LETTER_COLUMNS]).toDF(*LETTER.names)
         return Flow(main, types, self.partitions, kept=stays, letters=letters)
+
+    def packed(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
+        """The same for what Python reads once, packed; where kernels are left that keep no dead
+        letters."""
+        types = self.typed(names)
+        schema = schemas.of(types)
+        frame = self.frame.mapInArrow(self._stage(PackedStage, names, schema, context), STRUCT)
+        kernel = PackedRowsKernel(self.kernels[-1].step, None, schema.arrow)
+        return Flow(frame if self.deterministic else kept(frame), types, self.partitions, (kernel,))
+
+    def _stage(
+        self, kind: type[PythonStage], names: Sequence[str], schema: Schema, context: StageContext
+    ) -> PythonStage:
+        """What runs the kernels."""
+        makers = tuple((name, self.made[name][0]) for name in names if name in self.made)
+        return kind(self.kernels, schema.arrow, makers, context, self.partitions)

@@ -18,7 +18,7 @@ from trident.batch.computed import Computed, Computing, DeferredUpdate, Postpone
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
-from trident.job.job import Job, Source
+from trident.job.job import Job, Kernels, Source
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.operations.counters import CounterBook
@@ -33,7 +33,8 @@ from trident.spark.flow import InputFrame
 from trident.spark.group import SparkGroup
 from trident.spark.job_run import JobRun
 from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
-from trident.spark.local_frame import local_frame
+from trident.spark.local_frame import local_frame, local_table
+from trident.spark.packed import PackedRowsKernel, packed_frame
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
@@ -309,8 +310,14 @@ class SparkGroupEngine:
             block = source.check.apply(block, task)
         if source.origin is not None:
             block = with_origin(block, names, source.origin)
-        frame = local_frame(self._session, schema, block, step, task)
-        return InputFrame(frame, min(block.length, self._parallelism))
+        partitions = min(block.length, self._parallelism)
+        stage = self._group.large.beginning(source.stream)
+        in_python = bool(stage.steps) and isinstance(stage.steps[0], Kernels)
+        if in_python and stage.hint is None and block.length > SMALL:
+            table = local_table(schema, block, step, task)
+            frame = packed_frame(self._session, table, partitions)
+            return InputFrame(frame, partitions, (PackedRowsKernel(step, None, schema.arrow),))
+        return InputFrame(local_frame(self._session, schema, block, step, task), partitions)
 
 
 def _update(counters: CounterBook, deferred: DeferredUpdate, state: State, task: Task) -> None:

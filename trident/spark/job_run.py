@@ -147,6 +147,12 @@ class JobRun:
             self._letters.append(settled.letters)
         return replace(settled, letters=None)
 
+    def _packed(self, flow: Flow, names: Sequence[str]) -> Flow:
+        """The same for what comes to the driver."""
+        if not flow.kernels or keeps_letters(flow.kernels):
+            return self._settled(flow, names)
+        return flow.packed(names, self._context, self._schemas)
+
     def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
         """The flow, persisted, so that it is read twice and made once; checkpointed if not
         repeatable."""
@@ -223,9 +229,9 @@ class JobRun:
     def _by_key(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
         if stage.steps and isinstance(stage.steps[0], NativeAggregate):
             return self._flows[stage.inputs[0]]
-        flow, update = self._combined(stage, exchange), stage.update
         if isinstance(exchange, Gather) and exchange.on_driver:
-            return flow
+            return self._combined(stage, exchange, self._packed)
+        flow, update = self._combined(stage, exchange, self._settled), stage.update
         if update is not None and update.ordered and flow.partitions > 1:
             typed = {**flow.types, POSITION: "long"}
             flow = replace(flow, frame=with_position(flow.frame), types=typed)
@@ -240,22 +246,19 @@ class JobRun:
         flow = routed(flow, exchange.key, count, self._schemas, self._context, shards)
         return without_partition(flow) if update is None else flow
 
-    def _combined(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
+    def _combined(
+        self, stage: Stage, exchange: ByKey | Gather, settle: Callable[..., Flow]
+    ) -> Flow:
         """What moves: the aggregates of partitions, where these combine first."""
-        kernel = exchange.combine
+        kernel, flow = exchange.combine, self._flows[stage.inputs[0]]
         if kernel is None:
-            before = self._flows[stage.inputs[0]]
             names = self._job.stages[stage.inputs[0]].columns.names
-            reads = names if stage.update is None else stage.update.reads.names
-            return self._settled(before, reads)
-        final = stage.steps[0]
-        flow = self._flows[stage.inputs[0]].then(
-            [kernel],
-            kernel.step,
-            final.makes,
-            deterministic=kernel.operation.deterministic,
-        )
-        return self._settled(flow, (*kernel.group, *kernel.outputs))
+            moved = names if stage.update is None else stage.update.reads.names
+        else:
+            moved = (*kernel.group, *kernel.outputs)
+            makes, deterministic = stage.steps[0].makes, kernel.operation.deterministic
+            flow = flow.then([kernel], kernel.step, makes, deterministic=deterministic)
+        return settle(flow, moved)
 
     def _chosen(self, stage: Stage, exchange: Chosen) -> Flow:
         kernel = exchange.kernel

@@ -15,8 +15,9 @@ from trident.job.job import Source
 from trident.operations.origins import ORIGIN
 from trident.sources.emission import Emission, Emitted
 from trident.spark.access import access_to, kept
-from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
+from trident.spark.emission_stage import RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
+from trident.spark.packed import ROWS
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.statuses import STATUS, open_statuses
@@ -78,7 +79,7 @@ def emit_in_tasks(
     names = [each.partition.getId() for each in emission.assignments]
     if found.keys() != set(names):
         raise StatusError(", ".join(found))
-    kernel = KeptRowsKernel(source.name, None, runs, stage.schema)
+    kernel = KeptRowsKernel(source.name, None, stage.schema, runs)
     length = sum(each.tuples for each in found.values())
     return KeptTuples(frame, kernel, tasks, length), [found[name] for name in names]
 

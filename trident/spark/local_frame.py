@@ -15,11 +15,15 @@ def local_frame(
     session: SparkSession, schema: Schema, block: Block, step: StepName, task: Task
 ) -> DataFrame:
     """The tuples of a block, which `step` has made, as a DataFrame with the columns of `schema`."""
+    return frame_of(session, local_table(schema, block, step, task), schema.struct)
+
+
+def local_table(schema: Schema, block: Block, step: StepName, task: Task) -> pa.Table:
+    """The same as a table of Arrow."""
     arrays = [
         pa.nulls(block.length, field.type)
         if field.name == ROW
         else array_of(block.values(field.name), field, step, task)
         for field in schema.arrow
     ]
-    table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-    return frame_of(session, table, schema.struct)
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
