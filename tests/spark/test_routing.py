@@ -35,6 +35,7 @@ ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None
         ({"k": "decimal(9,2)", "d": "date"}, [(Decimal("1.50"), date(2026, 1, 2)), (None, None)]),
         ({"k": "binary", "s": "struct<a:double>"}, [(b"a\xff", {"a": 0.5}), (b"", None)]),
         ({"a": "string", "b": "long"}, [(word, 5) for word in ODD]),
+        ({"a": "boolean", "b": "string"}, [(None, None), (True, None), (None, "null")]),
     ],
     ids=lambda value: ",".join(value.values()) if isinstance(value, dict) else "",
 )

@@ -80,7 +80,7 @@ class SpoutCollector(TridentCollector):
 
     def _block(self, columns: Any) -> Block:
         if isinstance(columns, Mapping):
-            columns = {name: self._column(name, values) for name, values in columns.items()}
+            columns = {name: self._given(name, values) for name, values in columns.items()}
             names, lengths = tuple(columns), {len(values) for values in columns.values()}
         elif hasattr(columns, "schema") and hasattr(columns, "num_rows"):
             names, lengths = tuple(columns.schema.names), {columns.num_rows}
@@ -106,7 +106,7 @@ class SpoutCollector(TridentCollector):
                 lists[name] = _listed(column) if _is_arrow(column) else column
         return Block(lists, length, arrays)
 
-    def _column(self, name: Any, values: Any) -> Sequence[Any]:
+    def _given(self, name: Any, values: Any) -> Sequence[Any]:
         """A column as Arrow, or as a list, as the spout may go on to change what it has given."""
         if _is_arrow(values):
             return values  # type: ignore[no-any-return]
