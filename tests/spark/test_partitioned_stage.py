@@ -18,11 +18,11 @@ from trident.sources.emission import Assignment, Emission, Emitting
 from trident.spark import live_emitters
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.emission_stage import RUN, EmissionStage, KeptRowsKernel
-from trident.spark.packed import ROWS
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.kept_tuples import told_by
 from trident.spark.live_emitters import MOST, live_emitter
+from trident.spark.packed import ROWS
 from trident.spark.seal import Seal
 from trident.spark.statuses import STATUS
 from trident.states.errors import StateUnavailableError
