@@ -204,6 +204,18 @@ def test_what_fails_the_attempt_is_retried_and_not_left_out() -> None:
         assert run.drpc.execute("total", "") == '[["",6]]'
 
 
+def test_a_function_of_record_batches_may_tell_one_bad_row_after_the_other() -> None:
+    def first(batch):  # type: ignore[no-untyped-def]
+        raise BadRowsError({0: "the first"})
+
+    topology = TridentTopology()
+    rows = [(n,) for n in range(1_200)]  # deeper than Python's stack
+    numbers = topology.newStream("s", FixedBatchSpout("n long", 1_200, *rows))
+    step = 'flatMap(vectorised(first), n, on_error="skip")'
+    told = numbers.flatMap(vectorised(first), "n long", on_error="skip")
+    started(told, topology, expected={step: 1_200})
+
+
 def test_a_record_batch_whose_bad_rows_are_not_told_stops_the_run() -> None:
     def refuse(batch):  # type: ignore[no-untyped-def]
         raise BadRowsError({7: "not there"})

@@ -50,7 +50,8 @@ class BatchProgress:
     counters : mapping of str to int
         What operations have counted by ``registerCounter``, attempts that failed too.
     bad_tuples : mapping of str to int
-        The tuples that steps have left out because they failed with them (``on_error=``), by step.
+        The tuples that steps have left out because they failed with them (``on_error=``), by step,
+        in attempts that failed too.
     dead_letter : str or None
         Why the batch was given up, where it was; it updated no state.
     at : float

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from traceback import format_exception_only
-from typing import Any
+from typing import Any, NoReturn
 
 from trident.errors import BadRowsError, EmittedValueError
 from trident.kernels.kernel import BlockKernel, Kernel
@@ -47,36 +47,54 @@ class SparingKernel(BlockKernel):
 
     def apply(self, block: Block, task: Task) -> Block:
         bad: list[str] = []
-        made = self._spared(block, task._replace(unnamed=True), bad)
+        spared = self._told if isinstance(self.operation, Vectorised) else self._tried
+        made = spared(block, task._replace(unnamed=True), bad)
         if task.counters is not None:
             count_bad(task.counters, self.step.text, len(bad), block.length)
         if bad:
             self._warn(bad, block, task)
         return made
 
-    def _spared(self, block: Block, task: Task, bad: list[str]) -> Block:
-        """What becomes of the tuples that are not bad; the errors of the others go into `bad`."""
+    def _made(self, block: Block, task: Task) -> Block | Exception:
+        """What becomes of a block, or what was raised for it."""
         try:
             made = self.kernel.whole(block, task)
             return self.check.apply(made, task) if self.check else made
         except (UnnamedError, EmittedValueError) as error:
-            cause = error.cause if isinstance(error, UnnamedError) else error
-            vectorised = isinstance(self.operation, Vectorised)
-            rows = _told_rows(cause, block.length) if vectorised else {}
-            if isinstance(cause, MemoryError) or (vectorised and not rows):
-                with task._replace(unnamed=False).at(self.step):
-                    raise cause from None
-            if vectorised:
-                for row, reason in rows.items():
-                    self._leave_out(block.between(row, row + 1), str(reason), task, bad)
-                rest = block.kept([row not in rows for row in range(block.length)], block.names)
-                return self._spared(rest, task, bad) if rest.length else NOTHING
-            if block.length == 1:
-                self._leave_out(block, _shown(cause), task, bad)
-                return NOTHING
+            return error.cause if isinstance(error, UnnamedError) else error
+
+    def _tried(self, block: Block, task: Task, bad: list[str]) -> Block:
+        """The tuples that are not bad, each tried apart; the errors of the others go into `bad`."""
+        made = self._made(block, task)
+        if isinstance(made, Block):
+            return made
+        if isinstance(made, MemoryError):
+            self._raise(made, task)
+        if block.length == 1:
+            self._leave_out(block, _shown(made), task, bad)
+            return NOTHING
         size = 1 if block.length <= _FEW else _FEW
         parts = [block.between(start, start + size) for start in range(0, block.length, size)]
-        return joined([self._spared(part, task, bad) for part in parts])
+        return joined([self._tried(part, task, bad) for part in parts])
+
+    def _told(self, block: Block, task: Task, bad: list[str]) -> Block:
+        """The same, where the function says which rows of a record batch are bad."""
+        while block.length:
+            made = self._made(block, task)
+            if isinstance(made, Block):
+                return made
+            rows = _told_rows(made, block.length)
+            if not rows:
+                self._raise(made, task)
+            for row, reason in rows.items():
+                self._leave_out(block.between(row, row + 1), str(reason), task, bad)
+            block = block.kept([row not in rows for row in range(block.length)], block.names)
+        return NOTHING
+
+    def _raise(self, error: Exception, task: Task) -> NoReturn:
+        with task._replace(unnamed=False).at(self.step):
+            raise error
+        raise AssertionError  # it never comes here
 
     def _leave_out(self, one: Block, error: str, task: Task, bad: list[str]) -> None:
         bad.append(error)
