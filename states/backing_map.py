@@ -20,6 +20,9 @@ from trident.states.keys import CONTROL_KEY
 from trident.states.printable import masked
 from trident.states.values import Token
 
+Range = tuple[bytes | None, bytes | None]
+"""The keys behind the first one up to the second; None is no bound."""
+
 
 class Codec(Enum):
     """In which form a backing map takes and returns keys and values."""
@@ -280,6 +283,15 @@ class IBackingMap(Askable, ABC):
         """
         yield self.entries()
 
+    def parts(self, count: int) -> Sequence[Any]:
+        """Return parts of the keys, about `count`, which as many processes list side by side.
+
+        A key is in the same one of them at any time. They pickle. :meth:`pages` of a map that
+        overrides this takes one, and yields each of its keys once. By default the only part is
+        None, which is all keys.
+        """
+        return [None]
+
     def occupant(self) -> str | None:
         """Return what keeps a state from beginning here: ``the entry b'dog'``; None: nothing.
 
@@ -321,6 +333,17 @@ def has_pages(backing: IBackingMap) -> bool:
     """Return whether a store lists its entries, all at once or at least page by page."""
     kind = type(_innermost(backing))
     return Ability.LIST in abilities_of(kind) or kind.pages is not IBackingMap.pages
+
+
+def between(bounds: Sequence[bytes]) -> list[Range]:
+    """Return the ranges of keys that ascending `bounds` divide: behind one, up to the next.
+
+    Examples
+    --------
+    >>> between([b"k"])
+    [(None, b'k'), (b'k', None)]
+    """
+    return list(zip([None, *bounds], [*bounds, None], strict=True))
 
 
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trident import transactional as transactional
     from trident.api.assemblies import FirstN as FirstN
     from trident.api.run import Run as Run
+    from trident.api.states_frame import states_frame as states_frame
     from trident.api.stream import GroupedStream as GroupedStream
     from trident.api.stream import Stream as Stream
     from trident.api.stream import TridentState as TridentState
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "api.assemblies": "FirstN",
     "api.run": "Run",
+    "api.states_frame": "states_frame",
     "api.stream": "GroupedStream Stream TridentState",
     "api.topology": "TridentTopology",
     "api.write_stream": "writeStream",

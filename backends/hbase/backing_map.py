@@ -9,7 +9,7 @@ from typing import Any
 from trident.backends.hbase.connections import Gateway, reading_rows, thrift
 from trident.backends.hbase.errors import explained
 from trident.states.asking import Reading, finished
-from trident.states.backing_map import ReadingMap
+from trident.states.backing_map import Range, ReadingMap, between
 from trident.states.errors import SerializationError, StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 
@@ -91,12 +91,17 @@ class HBaseMap(ReadingMap):
             client.scannerClose(scanner)
         return next((f"the row {row!r}" for row in rows if row != CONTROL_KEY), None)
 
-    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        start = b""
+    def pages(self, part: Range = (None, None)) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield them row by row; a part is from its first row on, and without its second."""
+        start, stop = part[0] or b"", part[1]
         while True:
             # A scanner that nobody asks for a minute would be closed by its server.
             with self._client() as client:
-                scanner = client.scannerOpen(self._table, start, [self._column], {})
+                if stop is None:
+                    scanner = client.scannerOpen(self._table, start, [self._column], {})
+                else:
+                    columns = [self._column]
+                    scanner = client.scannerOpenWithStop(self._table, start, stop, columns, {})
                 found = client.scannerGetList(scanner, _ROWS)
                 client.scannerClose(scanner)
             if not found:
@@ -116,21 +121,31 @@ class HBaseMap(ReadingMap):
         columns = sorted(column for row in rows for column in row.columns)
         return [column.removeprefix(start).decode(errors="replace") for column in columns]
 
+    def parts(self, count: int) -> list[Range]:
+        """Return the regions of the table, however many there are."""
+        # A region's row is the table, its first row, and when it was made.
+        lead = len(self._table) + 1
+        starts = {row[lead:].rpartition(b",")[0] for row, _ in self._regions()}
+        return between(sorted(starts - {b""}))
+
     def incarnation(self) -> str:
         """Return which region servers, started when, serve the table."""
+        return repr(sorted({server for _, server in self._regions()}))
+
+    def _regions(self) -> list[tuple[bytes, tuple[bytes, ...]]]:
+        """Return the row of each of the table's regions, and which server, started when, has it."""
         columns = [b"info:server", b"info:serverstartcode"]
-        servers: set[tuple[bytes, ...]] = set()
+        found: list[tuple[bytes, tuple[bytes, ...]]] = []
         with self._client() as client:
             # From the table's first region to the first of any name after the table's
             first, end = self._table + b",,", self._table + b"\0,,"
             scanner = client.scannerOpenWithStop(b"hbase:meta", first, end, columns, {})
             while regions := client.scannerGetList(scanner, _ROWS):
-                servers.update(
-                    tuple(region.columns[name].value for name in columns if name in region.columns)
-                    for region in regions
-                )
+                for each in regions:
+                    told = [each.columns[name].value for name in columns if name in each.columns]
+                    found.append((each.row, tuple(told)))
             client.scannerClose(scanner)
-        return repr(sorted(servers))
+        return found
 
     def _rows(self, keys: Sequence[bytes]) -> list[bytes]:
         longest = max(map(len, keys), default=0)

@@ -22,7 +22,7 @@ from trident.backends.postgres.statements import (
     Statements,
 )
 from trident.backends.postgres.tables import CATALOG, CREATE_CATALOG, PostgresTable, view_of
-from trident.states.backing_map import Codec, IBackingMap
+from trident.states.backing_map import Codec, IBackingMap, Range, between
 from trident.states.errors import (
     CorruptStateError,
     LongOverflowError,
@@ -144,13 +144,19 @@ class PostgresMap(IBackingMap):
             return []
         return self._entries(rows)
 
-    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
-        after: bytes | None = None
-        while rows := self._read(self._statements.page, after=after):
+    def pages(self, part: Range = (None, None)) -> Iterator[list[tuple[bytes, Any]]]:
+        after, end = part
+        while rows := self._read(self._statements.page, after=after, end=end):
             after = bytes(rows[-1][0])
             yield self._entries([row[1:] for row in rows])
         if rows is None:
             self._check_nothing_is_lost()
+
+    def parts(self, count: int) -> list[Range]:
+        place = definition("{table}", table=self._table.place)
+        keys = [bytes(key) for (key,) in self._read(self._statements.sample, place=place) or ()]
+        places = [len(keys) * number // count for number in range(1, count)]
+        return between([keys[place] for place in places] if len(keys) >= count else [])
 
     def _entries(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, Any]]:
         values = self._table.values_of([row[1:] for row in rows])

@@ -86,13 +86,24 @@ class Statements:
 
     @cached_property
     def page(self) -> str:
-        """Reads some rows behind `after`, which is a key as the index has it, or null: that of
-        each, its key and its entry."""
+        """Reads some rows behind `after` and up to `end`, which are keys as the index has them, or
+        null: that of each, its key and its entry."""
         names = ", ".join(self._types)
         return self._named(
             f"SELECT key, {self._key}, {names} FROM {{table}} WHERE {self._table.own} "
             "AND (%(after)s::bytea IS NULL OR key > %(after)s) "
+            "AND (%(end)s::bytea IS NULL OR key <= %(end)s) "
             f"ORDER BY key LIMIT {_ROWS}"
+        )
+
+    @cached_property
+    def sample(self) -> str:
+        """Reads keys as the index has them, in their order: those on about 2 MB of the table, whose
+        quoted name is `place`."""
+        percent = "least(100, 2e8 / (1 + pg_relation_size(to_regclass(%(place)s::text))))::real"
+        return self._named(
+            f"SELECT key FROM {{table}} TABLESAMPLE SYSTEM ({percent}) "
+            f"WHERE {self._table.own} ORDER BY key"
         )
 
     @cached_property

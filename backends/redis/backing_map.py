@@ -10,10 +10,11 @@ from trident.backends.redis.connections import Address, ConnectionOptions
 from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import Master, SentinelMaster
-from trident.backends.redis.sharded_map import ShardedMap
+from trident.backends.redis.sharded_map import ShardedMap, each_once
 from trident.states.asking import Reading
 from trident.states.errors import StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
+from trident.states.sharding import shard_of
 
 _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
@@ -79,10 +80,16 @@ class RedisMap(ShardedMap):
         """Return every key and its value; one that is written meanwhile may be old or new."""
         return list(dict(chain.from_iterable(self.pages())).items())
 
-    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        for keys in self._pages():
-            entries = zip(keys, self.multiGet(keys), strict=True)
-            yield [(key, value) for key, value in entries if value is not None]
+    def parts(self, count: int) -> list[tuple[int, int]]:
+        """Return parts that are each found by a look through all keys."""
+        return [(number, count) for number in range(count)]
+
+    def pages(self, part: tuple[int, int] | None = None) -> Iterator[list[tuple[bytes, bytes]]]:
+        if part is None:
+            return self._read_pages(self._pages())
+        number, count = part
+        keys = ([key for key in page if shard_of(key, count) == number] for page in self._pages())
+        return self._read_pages(each_once(keys))
 
     def prefixes(self) -> list[str]:
         found: set[bytes] = set()
@@ -105,10 +112,7 @@ class RedisMap(ShardedMap):
             )
 
     def _pages(self) -> Iterator[list[bytes]]:
-        cursor: bytes | None = None
-        while cursor != b"0":
-            cursor, page = self._ask(*self._layout.scan(cursor or b"0"))
-            yield self._own(self._layout.scanned(page))
+        return map(self._own, self._scan(0))
 
     def _own(self, page: Sequence[bytes]) -> list[bytes]:
         """Return those keys of `page` that are this state's."""

@@ -15,7 +15,7 @@ from trident.backends.redis.connections import Address, Command, ConnectionOptio
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
 from trident.backends.redis.masters import ClusterMasters
-from trident.backends.redis.sharded_map import ShardedMap
+from trident.backends.redis.sharded_map import ShardedMap, each_once
 from trident.states.asking import Reading, finished
 from trident.states.errors import CorruptStateError
 from trident.states.sharding import least_control, may_spread
@@ -61,15 +61,14 @@ class RedisClusterMap(ShardedMap):
         last = {0: changes.pop(0)} if 0 in changes else {}
         return self._changed(changes) and self._changed(last)
 
-    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
-        for shard, layout in enumerate(self._layouts):
-            cursor: bytes | None = None
-            while cursor != b"0":
-                scan = partial(layout.scan, cursor or b"0")
-                [[cursor, page]] = self._converse({shard: [scan]})[shard]
-                keys = layout.scanned(page)
-                entries = zip(keys, self.multiGet(keys), strict=True)
-                yield [(key, value) for key, value in entries if value is not None]
+    def parts(self, count: int) -> list[range]:
+        """Return the shards, divided."""
+        shards = len(self._layouts)
+        return [range(first, shards, count) for first in range(min(count, shards))]
+
+    def pages(self, part: range | None = None) -> Iterator[list[tuple[bytes, Any]]]:
+        for shard in range(len(self._layouts)) if part is None else part:
+            yield from self._read_pages(each_once(self._scan(shard)))
 
     def _records(self) -> list[bytes | None]:
         return finished(self._reading_records())

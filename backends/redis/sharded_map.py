@@ -139,6 +139,22 @@ class ShardedMap(ReadingMap):
                 told[node] |= {"appendfsync": value.decode()}
         return told
 
+    def _scan(self, shard: int) -> Iterator[list[bytes]]:
+        """Yield the keys of a shard, some at a time, as Redis lists them: maybe one twice."""
+        layout, cursor = self._layouts[shard], b"0"
+        while True:
+            scan = partial(layout.scan, cursor)
+            [[cursor, page]] = self._converse({shard: [scan]})[shard]
+            yield layout.scanned(page)
+            if cursor == b"0":
+                return
+
+    def _read_pages(self, pages: Iterable[Sequence[bytes]]) -> Iterator[list[tuple[bytes, Any]]]:
+        """Yield the keys of pages with their entries; some may be gone."""
+        for keys in pages:
+            entries = zip(keys, self.multiGet(keys), strict=True)
+            yield [(key, value) for key, value in entries if value is not None]
+
     @abstractmethod
     def _find(self) -> Sequence[Address]:
         """Look where each shard is."""
@@ -277,6 +293,15 @@ class ShardedMap(ReadingMap):
         except CorruptStateError:  # some key is of another type: which one?
             self._check_types(dict.fromkeys(range(len(self._layouts)), ()))
             raise
+
+
+def each_once(pages: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
+    """Yield the keys of pages without those that came before."""
+    seen: set[bytes] = set()
+    for page in pages:
+        keys = [key for key in dict.fromkeys(page) if key not in seen]
+        seen.update(keys)
+        yield keys
 
 
 def _type(key: bytes) -> Command:

@@ -11,7 +11,7 @@ from typing import Any
 from trident.backends.sqlite.adding import Adding
 from trident.backends.sqlite.connections import FileConnections, transaction
 from trident.backends.sqlite.tables import CATALOG, CREATE_CATALOG, SQLiteTable, stored_keys
-from trident.states.backing_map import Codec, IBackingMap
+from trident.states.backing_map import Codec, IBackingMap, Range, between
 from trident.states.errors import CorruptStateError
 from trident.states.values import Token
 
@@ -113,15 +113,19 @@ class SQLiteMap(IBackingMap):
         with self._connections.reader() as connection:
             return [] if connection is None else self._table.all(connection)
 
-    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
-        after: bytes | None = None
+    def pages(self, part: Range = (None, None)) -> Iterator[list[tuple[bytes, Any]]]:
+        after, end = part
         while True:
             with self._connections.reader() as connection:
-                page = [] if connection is None else self._table.page(connection, after)
+                page = [] if connection is None else self._table.page(connection, after, end)
             if not page:
                 return
             after = page[-1][0]
             yield page
+
+    def parts(self, count: int) -> list[Range]:
+        with self._connections.reader() as connection:
+            return between([] if connection is None else self._table.bounds(connection, count))
 
     def occupant(self) -> str | None:
         with self._connections.reader() as connection:

@@ -102,12 +102,30 @@ class SQLiteTable:
         """Return every key and its value."""
         return self._entries(connection.execute(self._select).fetchall())
 
-    def page(self, connection: sqlite3.Connection, after: bytes | None) -> list[tuple[bytes, Any]]:
-        """Return some keys and values in the order of the keys, from the first behind `after`."""
-        behind = "" if after is None else "WHERE key > ?"
-        values = [] if after is None else stored_keys([after])
-        statement = f"{self._select} {behind} ORDER BY key LIMIT {_AT_ONCE}"
+    def page(
+        self, connection: sqlite3.Connection, after: bytes | None, end: bytes | None
+    ) -> list[tuple[bytes, Any]]:
+        """Return some keys and values in the order of the keys, behind `after` and up to `end`."""
+        bounds = {"key > ?": after, "key <= ?": end}
+        given = {text: key for text, key in bounds.items() if key is not None}
+        where = f"WHERE {' AND '.join(given)}" if given else ""
+        statement = f"{self._select} {where} ORDER BY key LIMIT {_AT_ONCE}"
+        values = stored_keys(list(given.values()))
         return self._entries(connection.execute(statement, values).fetchall())
+
+    def bounds(self, connection: sqlite3.Connection, count: int) -> list[bytes]:
+        """Return keys that divide the table into `count` ranges with about as many keys each."""
+        [rows] = connection.execute(f"SELECT count(*) FROM {self.quoted}").fetchone()
+        found: list[bytes] = []
+        while rows >= count > len(found) + 1:
+            behind = "WHERE key > ?" if found else ""
+            statement = f"SELECT key FROM {self.quoted} {behind} ORDER BY key LIMIT 1 OFFSET ?"
+            place = [*stored_keys(found[-1:]), rows // count - 1]
+            row = connection.execute(statement, place).fetchone()
+            if row is None:  # removed meanwhile
+                break
+            found.append(key_of(row[0]))
+        return found
 
     @property
     def _select(self) -> str:

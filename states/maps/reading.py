@@ -348,7 +348,13 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
 
     def entries(self) -> list[tuple[bytes, Any]]:
         """Return all encoded keys and their values, of a store that can list them."""
-        found = self._table.entries()
+        return self._valued(self._table.entries())
+
+    def pages(self, part: Any) -> Iterator[list[tuple[bytes, Any]]]:
+        """Yield those of a part, some at a time; a key may come twice."""
+        return map(self._valued, self._table.pages(part))
+
+    def _valued(self, found: Sequence[tuple[bytes, Any]]) -> list[tuple[bytes, Any]]:
         values = self._alive([entry for _, entry in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]
 

@@ -61,13 +61,14 @@ class CheckedTable(Table):
             )
         return self._encoded(self._store.entries())
 
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
         if not self.has_pages:
             raise StateError(
                 f"{self.where or 'the store of this state'} can't list its entries, not even some "
                 "at a time; look up keys"
             )
-        return map(self._encoded, self._store.pages())
+        of_part = () if part is None else (part,)  # most maps have no parts
+        return map(self._encoded, self._store.pages(*of_part))
 
     def _ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
         wait = self._store.ask(self._own(keys))
@@ -217,8 +218,8 @@ class SerializedTable(Layer):
     def entries(self) -> Sequence[tuple[Any, Any]]:
         return self._loaded(self._below.entries())
 
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return map(self._loaded, self._below.pages())
+    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return map(self._loaded, self._below.pages(part))
 
     def _dumped(self, entries: Sequence[Any]) -> Sequence[bytes]:
         return self._kind.dumps(entries, self._serializer)

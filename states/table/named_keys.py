@@ -43,7 +43,7 @@ class NamedTable(Layer):
             "names that key_factory= gives them, which tell no keys. Ask for keys by multiGet."
         )
 
-    def pages(self) -> NoReturn:
+    def pages(self, part: Any = None) -> NoReturn:
         self.entries()
 
     def _names(self, keys: Sequence[bytes]) -> list[bytes]:

@@ -79,8 +79,8 @@ class Table(ABC):
         """Return all keys and entries; only for stores that can list them."""
 
     @abstractmethod
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        """Yield the same some at a time; a key may come twice."""
+    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
+        """Yield the same some at a time, or what is in a part; a key may come twice."""
 
 
 class Layer(Table):
@@ -114,8 +114,8 @@ class Layer(Table):
     def entries(self) -> Sequence[tuple[Any, Any]]:
         return self._below.entries()
 
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return self._below.pages()
+    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return self._below.pages(part)
 
 
 class LayeredMap(ABC):

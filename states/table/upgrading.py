@@ -30,8 +30,8 @@ class UpgradingTable(Layer):
     def entries(self) -> Sequence[tuple[Any, Any]]:
         return self._read(self._below.entries())
 
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return map(self._read, self._below.pages())
+    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return map(self._read, self._below.pages(part))
 
     def _kept(self, key: bytes, value: Any) -> Any:
         return self._schema.kept(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trident.states.backing_map import Ability, IBackingMap
+from trident.states.backing_map import Ability, IBackingMap, has_pages
 from trident.states.testing.checks import Checks, begun, key_of, needs, only_if, record, value_of
 from trident.states.values import OpaqueValue
 
@@ -344,6 +344,18 @@ class ListChecks(Checks):
     @needs(Ability.LIST)
     def test_an_empty_store_lists_nothing(self, backing: IBackingMap) -> None:
         assert backing.entries() == []
+
+    def test_the_parts_of_a_map_have_each_key_once(self, backing: IBackingMap) -> None:
+        if not has_pages(backing):
+            return
+        begun(backing, record(1))
+        keys = [key_of(backing, "key", number) for number in range(30)]
+        backing.multiPut(keys, [value_of(backing, 1)] * 30)
+        pages: Any = backing.pages  # of a map with parts it takes one
+        for count in 1, 4:
+            parts = [() if part is None else (part,) for part in backing.parts(count)]
+            found = [key for part in parts for page in pages(*part) for key, _ in page]
+            assert sorted(found) == sorted(keys), "each key is in one of parts(), and there once"
 
     @needs(Ability.SNAPSHOT)
     @only_if("shared")

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from trident.errors import EmittedValueError, described
-from trident.tuples.field_types import Parts, parts, written
+from trident.tuples.field_types import Parts, ddl_type, parts, written
 
 _SORTS: dict[str, type] = {
     **dict.fromkeys(("long", "int", "short", "byte"), int),
@@ -131,6 +131,38 @@ def common_type(kinds: tuple[str | None, ...]) -> str | None:
     made = tuple(common_type(column) for column in zip(*inner, strict=True))
     known_made = tuple(kind for kind in made if kind is not None)
     return written(Parts(head, known_made, names)) if len(known_made) == len(made) else None
+
+
+def kind_of(values: Sequence[Any]) -> str | None:
+    """The type of a column that has these values; None where no type has all of them.
+
+    Examples
+    --------
+    >>> kind_of([1, None, 2.5]), kind_of([{"a": 1}, {"b": ["x"]}]), kind_of([1, "x"])
+    ('double', 'struct<a:long,b:array<string>>', None)
+    """
+    found = set(map(type, values)) - {NoneType}
+    if found == {int, float}:
+        return "double"
+    if len(found) != 1:
+        return None
+    some = [value for value in values if value is not None]
+    if found == {list}:
+        within = kind_of([*chain.from_iterable(some)])
+        return within and f"array<{within}>"
+    if found == {dict}:
+        names = tuple(dict.fromkeys(chain.from_iterable(some)))
+        kinds = [kind_of([value.get(name) for value in some]) for name in names]
+        known = tuple(kind for kind in kinds if kind is not None)
+        is_struct = names and len(known) == len(names) and set(map(type, names)) == {str}
+        return written(Parts("struct", known, names)) if is_struct else None
+    if found == {datetime}:
+        zoned = {value.tzinfo is not None for value in some}
+        return None if len(zoned) > 1 else "timestamp" if True in zoned else "timestamp_ntz"
+    if found == {int} and not _in_range("long", some, found):
+        return None
+    [kind] = found
+    return ddl_type(kind) if kind in (UUID, *_TYPES.values()) else None
 
 
 def can_be_key(kind: str) -> bool:

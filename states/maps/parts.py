@@ -1,0 +1,54 @@
+"""A state read in parts, each maybe by a process of its own, all as of one committed batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trident.states.control import ControlRecord
+from trident.states.cut import BatchMovedOn, Cut
+from trident.states.keys import decode_key
+from trident.states.map_state import Key
+from trident.states.maps.stored_map import StoredMap
+from trident.states.values import StateType
+
+
+def read_part(
+    state: StoredMap, record: ControlRecord | None, part: Any
+) -> Iterator[tuple[list[Key], list[Any]]]:
+    """Yield the keys of a part that have a value, and these values, some at a time.
+
+    They are of the batch that `record` tells is committed. Whoever divides the work has read it
+    from the state, before any part was read. None is the record of a state that has not begun, or
+    is Storm's: it is read as it is.
+
+    Raises BatchMovedOn, maybe after the last page, where something may be missing or later: an
+    opaque state is two batches on, any other state has begun one.
+    """
+    opaque = state.kind is StateType.OPAQUE
+    if record is None:
+        cut = Cut.after(0, 1, {}).endless()
+    else:
+        under_way = max(record.committed + 1, record.token.txid)
+        cut = Cut.after(record.committed, under_way, record.retried, record.reached)
+        if not opaque and record.token.txid > record.committed:
+            raise BatchMovedOn(record.token)
+    seen: set[bytes] = set()
+    with state.snapshot():
+        for page in state.committed(cut).pages(part):
+            if part is None:  # only parts tell each key once
+                page = [(key, value) for key, value in dict(page).items() if key not in seen]
+                seen.update(dict(page))
+            found = [(decode_key(key), value) for key, value in page if value is not None]
+            yield [key for key, _ in found], [value for _, value in found]
+        after = state.control.ask()()
+    if after is not None and state.has_moved(after):
+        raise BatchMovedOn(after.token)
+    if record is None or after is None:
+        return
+    same = after.log_id == record.log_id if opaque else after == record
+    # A batch removes what is absent as of the batch before it.
+    removes = state.removes or after.reached is not None
+    later = min(after.committed, after.token.txid - 1) > record.committed
+    if not same or (removes and later):
+        raise BatchMovedOn(after.token)
