@@ -199,7 +199,12 @@ def test_a_foreign_streaming_query_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"streams": {}}, {"streams": {"words": "word long"}}, {"clock": "dataframe"}]
+    "changed",
+    [
+        {"streams": {"other": "word string"}},
+        {"streams": {"words": "word long"}},
+        {"clock": "dataframe"},
+    ],
 )
 def test_a_topology_of_another_shape_is_an_error(
     log: Log, state: OpaqueMap, changed: dict[str, Any]

@@ -437,13 +437,14 @@ CHANGES = {
         merged("one", kind="transactional"),
         merged("one", "two", kind="transactional"),
         fails="before commit",
-        says="start once without it and stop that run",
+        says="start once with those, and stop that run",
     ),
     "the same, and its id comes before theirs": Change(
         merged("two"), merged("one", "two"), says=OLD_IDS
     ),
-    "a stream less that shares batches with others": Change(
-        merged("one", "two"), merged("one"), says=OLD_IDS
+    "a stream less that shares batches with others": Change(merged("one", "two"), merged("one")),
+    "one less and one more of these": Change(
+        merged("one", "two"), merged("one", "other"), says="Give the streams their old ids"
     ),
     "more partitions of a source, or fewer": Change(
         shelved("a", "b"), shelved("a", "c", "d"), between=shelved("a", "b", "c")

@@ -99,14 +99,14 @@ def _changed_streams(
     entry: LogEntry, sources: Mapping[str, str], streams: Mapping[str, str] | None
 ) -> Iterator[_Change]:
     known = entry.topology.get("sources", {})
-    for name, schema in entry.streams.items():
+    for name in {**entry.streams, **known}:
         was, found = known.get(name), sources.get(name)
         other = was is not None and found is not None and was != found
-        if streams is None:
+        if streams is None or name not in entry.streams:  # a new log takes over, or it is back
             if other and name in entry.metadata:
                 yield _Change("stream", name, str(was), str(found), _OF_STREAM)
-        elif other or schema != streams[name]:
-            before, after = schema, streams[name]
+        elif name in streams and (other or entry.streams[name] != streams[name]):
+            before, after = entry.streams[name], streams[name]
             if was and found:
                 before, after = f"{was} of {before}", f"{found} of {after}"
             # Spark's own checkpoint is of one source.
@@ -205,7 +205,8 @@ def described_anew(entry: LogEntry, topology: Topology) -> Topology:
             )
     for name in new:
         _logger.info("the state %r is new: it begins with batch %d", name, entry.committed + 1)
-    return {**topology, "states": states}
+    sources = {**entry.topology.get("sources", {}), **topology.get("sources", {})}
+    return {**topology, "states": states, "sources": sources}
 
 
 def _perhaps_renamed(name: str, new: list[str]) -> str:

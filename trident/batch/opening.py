@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trident.batch.adopt import Adopt
@@ -149,22 +149,35 @@ def _check_same(log: Log, newest: LogEntry, clock: Clock, adopt: Adopt | None) -
 def _check_streams(
     log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
 ) -> None:
-    """Refuse a set of streams that the log can't go on with: what is new begins with a batch of
-    which nothing was written, and what is gone may come back, and would be read again."""
+    """Refuse a set of streams that the log can't go on with.
+
+    Streams may come or go, not both, as one may have got another id; and not while a batch is under
+    way that holds what the others were.
+    """
     gone, new = newest.streams.keys() - streams.keys(), streams.keys() - newest.streams.keys()
-    due = newest.committed + 1
     if not gone and not new:
         return
+    due = newest.committed + 1
     advice = "Give the streams their old ids, or start with a new checkpoint and "
     advice += "adopt=Adopt.from_checkpoint(<this one>)."
-    if not gone and newest.clock == "spout":
+    if newest.clock == "spout" and not (gone and new):
         if not plans_of_streams(newest.planned or {}) and not states.may_hold(due):
-            for stream in sorted(new):
-                _logger.info("the stream %r is new: it begins with batch %d", stream, due)
+            _tell_of_streams(newest, sorted(gone), sorted(new))
             return
-        advice = f"Batch {due} has begun without the new stream, and may be in the states: start "
-        advice += "once without it and stop that run, which commits the batch; then add it."
+        advice = f"Batch {due} has begun with the streams that were, and may be in the states: "
+        advice += "start once with those, and stop that run, which commits the batch."
     raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
+
+
+def _tell_of_streams(newest: LogEntry, gone: Sequence[str], new: Sequence[str]) -> None:
+    due = newest.committed + 1
+    for stream in gone:
+        what = "the stream %r is no longer in the topology: nothing of it is read from batch %d on"
+        _logger.warning(what, stream, due)
+    for stream in new:
+        back = stream in newest.metadata
+        what = "is in the topology again: it goes on" if back else "is new: it begins"
+        _logger.info("the stream %r %s with batch %d", stream, what, due)
 
 
 def _check_reads(log: Log, newest: LogEntry, reads: Mapping[str, str]) -> None:
