@@ -174,54 +174,50 @@ def _answer(
     """The answer to a request as JSON, or its failure."""
     try:
         if asked.form == "states":
-            room = MOST_BYTES
-            parts = []
+            room, states = MOST_BYTES, {}
             for name, want in wants.items():
-                part = b"%s:%s" % (orjson.dumps(name), _part(name, want, found[name], room))
-                room -= len(part)
-                parts.append(part)
-            states = b'{"states":{%s}}' % b",".join(parts)
-            return _joined(b'{"read":"%s"}' % asked.read.encode(), states)
+                states[name], room = _part(name, want, found[name], room)
+            return _text({"read": asked.read, "states": states})
         [(name, want)] = wants.items()
-        head = b'{"state":%s,"read":"%s"}' % (orjson.dumps(name), asked.read.encode())
+        told: dict[str, Any] = {"state": name, "read": asked.read}
         if asked.form == "key":
             [key] = want.distinct
-            shown = b'{"key":%s}' % orjson.dumps(json_of_key(want.distinct[key]))
-            return _joined(head, shown, _one(name, want.distinct[key], found[name], key))
-        if asked.form == "value":
-            return _joined(head, _one(name, None, found[name]))
-        return _joined(head, _part(name, want, found[name], MOST_BYTES))
+            fields = want.distinct[key]
+            told["key"] = json_of_key(fields)
+            told |= _one(name, fields, found[name].values[key], found[name])
+        elif asked.form == "value":
+            told |= _one(name, None, found[name].single, found[name])
+        else:
+            told |= _part(name, want, found[name], MOST_BYTES)[0]
+        return _text(told)
     except DRPCError as error:
         return error
 
 
-def _joined(*objects: bytes) -> str:
-    """Some objects of JSON as one."""
-    return (b"{%s}" % b",".join([each[1:-1] for each in objects])).decode()
+def _text(told: Mapping[str, Any]) -> str:
+    return orjson.dumps(told).decode()
 
 
-def _one(name: str, key: Key | None, found: _Found, encoded: bytes = b"") -> bytes:
+def _one(name: str, key: Key | None, value: Any, found: _Found) -> Mapping[str, Any]:
     """A value that must be there, with its batch."""
-    value = found.single if key is None else found.values[encoded]
     if value is None:
         raise NoSuchKeyError(name, _shown(key), found.txid)
-    return b'{"txid":%s,"value":%s}' % (orjson.dumps(found.txid), _json(name, key, value))
+    return {"txid": found.txid, "value": orjson.Fragment(_json(name, key, value))}
 
 
-def _part(name: str, want: Wanted, found: _Found, room: int) -> bytes:
-    """What was found of one state."""
-    txid = orjson.dumps(found.txid)
+def _part(name: str, want: Wanted, found: _Found, room: int) -> tuple[Mapping[str, Any], int]:
+    """What was found of one state, and how many bytes there is room for beside it."""
     if want.single:
-        return b'{"txid":%s,"value":%s}' % (txid, _json(name, None, found.single))
+        value = _json(name, None, found.single)
+        return {"txid": found.txid, "value": orjson.Fragment(value)}, room - len(value)
     made: dict[bytes, bytes] = {}
-    size = 0
     for key in want.keys:
         if key not in made:
             made[key] = _json(name, want.distinct[key], found.values[key])
-        size += len(made[key]) + 1
-        if size > room:
+        room -= len(made[key]) + 1
+        if room < 0:
             raise AnswerTooLargeError(MOST_BYTES)
-    return b'{"txid":%s,"values":[%s]}' % (txid, b",".join(map(made.__getitem__, want.keys)))
+    return {"txid": found.txid, "values": [orjson.Fragment(made[key]) for key in want.keys]}, room
 
 
 def _json(name: str, key: Key | None, value: Any) -> bytes:
