@@ -102,10 +102,11 @@ def alive(values: Sequence[Any], moment: datetime) -> Sequence[Any]:
     """
     if set(map(type, values)).isdisjoint((KeepUntil, Versioned)):
         return values
-    return [_alive(value, moment) for value in values]
+    return [alive_at(value, moment) for value in values]
 
 
-def _alive(kept: Any, moment: datetime) -> Any:
+def alive_at(kept: Any, moment: datetime) -> Any:
+    """Return one value as :func:`alive` does."""
     value = kept.value if type(kept) is Versioned else kept
     if type(value) is not KeepUntil:
         return value

@@ -16,7 +16,7 @@ from trident.states.errors import (
     StateError,
     StateUnavailableError,
 )
-from trident.states.expiry import KeepUntil, alive, moment_at
+from trident.states.expiry import KeepUntil, alive, alive_at, moment_at
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.table.table import Table
@@ -53,13 +53,14 @@ class MapAttempt:
         """Return the keys with something pending."""
         return [*self._pending.touched(), *self._folds]
 
-    def expire(self, key: bytes | None, time: int, after: int) -> None:
-        """Let what is written of a key, at a time, or without a key of all others, expire."""
-        until = moment_at(time + after)
-        self._untils[key] = max(until, self._untils.get(key, until))
-        if key is not None:
-            moment = max(moment_at(time), self._moment)
-            self._times[key] = max(moment, self._times.get(key, moment))
+    def expire(self, times: Mapping[bytes | None, int], after: int) -> None:
+        """Let what is written of keys, each at a time, expire; None stands for all other keys."""
+        untils, moments, begun = self._untils, self._times, self._moment
+        for key, time in times.items():
+            until, moment = moment_at(time + after), moment_at(time)
+            untils[key] = max(until, untils.get(key, until))
+            if key is not None and moment > begun:
+                moments[key] = max(moment, moments.get(key, moment))
 
     def _dated(
         self, keys: Sequence[bytes], values: Sequence[Any], befores: Sequence[Any]
@@ -92,8 +93,8 @@ class MapAttempt:
             )
         if not (keys and self._times):
             return left
-        times = [self._times.get(key, self._moment) for key in keys]
-        return [alive([each], time)[0] for each, time in zip(values, times, strict=True)]
+        times = (self._times.get(key, self._moment) for key in keys)
+        return list(map(alive_at, values, times))
 
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""

@@ -247,11 +247,10 @@ class StoredMap(CommittedReads, SnapshottableMap):
         attempt = self._begun("expire")
         if times is None:
             begun = attempt.record.reached
-            attempt.expire(None, time_ns() // 1_000_000 if begun is None else begun, after)
+            attempt.expire({None: time_ns() // 1_000_000 if begun is None else begun}, after)
             return
-        each = times if isinstance(times, Mapping) else {None: times}
-        for key, time in each.items():
-            attempt.expire(key, time, after)
+        each: Mapping[Any, int] = times if isinstance(times, Mapping) else {None: times}
+        attempt.expire(each, after)
         token, reached = attempt.record.token, max(each.values())
         if self._reached is not None and self._reached[0] == token:
             reached = max(reached, self._reached[1])

@@ -29,7 +29,7 @@ class Expiry:
 
     def date(self, state: StoredMap, keys: Sequence[bytes], times: Sequence[Any]) -> None:
         """Date what the batch writes: of encoded `keys` each, or without any all that it writes."""
-        if self.field is None:
+        if self.field is None or not times:  # an updater may write something without any tuple
             state.expire(self.after)
             return
         known = milliseconds(self.kind, times, str(self))
