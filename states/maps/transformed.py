@@ -17,7 +17,7 @@ from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import Key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import masked
-from trident.states.values import Versioned
+from trident.states.values import Versioned, own
 
 Transform = Callable[[Key, Any], tuple[Key, Any] | None]
 """Makes a key and a value of a key and its value; None leaves both out."""
@@ -88,7 +88,8 @@ class TransformedEntries:
         value = version.value if version else value
         kept = value if isinstance(value, KeepUntil) else None
         try:
-            made: Any = self._transform(key, kept.value if kept else value)
+            # A copy, as what a function changes in place may be the state's own.
+            made: Any = self._transform(key, own(kept.value if kept else value))
         except Exception as error:
             raise CopyError(
                 f"of the key {_shown(key)} nothing can be made: {type(error).__name__}: "

@@ -623,6 +623,15 @@ def test_a_function_is_given_values_and_keeps_until_when_they_are_there() -> Non
     assert target.backing.multiGet([b"dog"]) == [OpaqueValue(4, 0, KeepUntil(3, later), None)]
 
 
+def test_a_function_may_change_a_value_in_place() -> None:
+    source, target = (MemoryMapState.Factory().makeState() for _ in range(2))
+    source.beginCommit(1)
+    source.multiPut([("dog",)], [[1]])
+    source.commit(1)
+    copy_state(source, target, transform=lambda key, value: (key, value.append(2) or value))
+    assert (source.multiGet([("dog",)]), target.multiGet([("dog",)])) == ([[1]], [[1, 2]])
+
+
 @pytest.mark.parametrize("kind", ["transactional", "nontransactional"])
 def test_a_function_makes_values_of_the_other_kinds_too(kind: str) -> None:
     one, other = (opened(f"memory:{uuid4().hex}?prefix=x&kind={kind}") for _ in range(2))
