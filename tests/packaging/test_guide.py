@@ -18,7 +18,7 @@ from tests.packaging.conftest import ROOT
 
 NAMES = (
     *("guide.md", "drpc.md", "state-service.md", "monitoring.md", "seeing.md"),
-    *("testing.md", "windows.md", "rows.md"),
+    *("testing.md", "windows.md", "rows.md", "changing.md"),
 )
 GUIDES = [ROOT / "docs" / name for name in NAMES]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
