@@ -14,8 +14,8 @@ them in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from trident.states.backing_map import Ability, abilities
@@ -66,21 +66,42 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
     >>> reader.multiGet([("dog",)])
     [5]
     """
-    with ExitStack() as opened:
-
-        def made(factory: MapStateFactory) -> StoredMap:
-            return opened.enter_context(closing(factory.makeMap()))
-
-        olds = [made(factory) for factory, _ in states]
-        for old in olds:
-            old.locate()
-        news = [made(factory.at(prefix)) for factory, prefix in states]
-        _check_news(news)
+    with _located([factory for factory, _ in states]) as olds, ExitStack() as opened:
+        news = [
+            opened.enter_context(closing(factory.at(prefix).makeMap()))
+            for factory, prefix in states
+        ]
+        log_id = _log_of(news)
         pairs = zip(olds, news, strict=True)
         left = [(old, new) for old, new in pairs if _prefix(old) != _prefix(new)]
+        for old, new in left:
+            found = old.control.ask()()
+            if found is not None and found.log_id == log_id != STAND_ALONE:
+                what = f"{new.control.place} is of the same log as what it is to take the place of:"
+                raise UsageError(what, log_id)
         if left:
-            _check_olds([factory for factory, _ in states], left)
             _retry(partial(_move_all, left), left[0][0])
+
+
+def check_places(factories: Sequence[MapStateFactory]) -> None:
+    """Raise what :func:`swap_states` would raise of old states, before new ones are built."""
+    with _located(factories):
+        pass
+
+
+@contextmanager
+def _located(factories: Sequence[MapStateFactory]) -> Iterator[list[StoredMap]]:
+    """Open states where they are now, all of which are there, in one store."""
+    if len({factory.identity[:2] for factory in factories}) > 1:
+        advice = "Keep all states of a group in one store, or make one group for each."
+        raise UsageError("states of several stores can't move at once", "", (), advice)
+    with ExitStack() as opened:
+        states = [opened.enter_context(closing(factory.makeMap())) for factory in factories]
+        for state in states:
+            state.locate()
+            if state.control.ask()() is None:
+                raise NoStateError(state.backing.where, state.backing.prefix)
+        yield states
 
 
 def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
@@ -109,7 +130,8 @@ def _prefix(state: StoredMap) -> str:
     return state.backing.prefix or ""
 
 
-def _check_news(news: Sequence[StoredMap]) -> None:
+def _log_of(news: Sequence[StoredMap]) -> str:
+    """The log that has built all of some states, each as of a batch."""
     logs = set()
     for new in news:
         record = new.control.expect()
@@ -121,22 +143,7 @@ def _check_news(news: Sequence[StoredMap]) -> None:
         what = "the states that are to take the places of others belong to several logs:"
         advice = "Build all states of a group anew by one run."
         raise UsageError(what, ", ".join(sorted(logs)), (), advice)
-
-
-def _check_olds(
-    factories: Sequence[MapStateFactory], left: Sequence[tuple[StoredMap, StoredMap]]
-) -> None:
-    if len({factory.identity[:2] for factory in factories}) > 1:
-        advice = "Keep all states of a group in one store, or one group for each."
-        raise UsageError("states of several stores can't move at once", "", (), advice)
-    for old, new in left:
-        found, record = old.control.ask()(), new.control.expect()
-        if found is None:
-            raise NoStateError(old.backing.where, old.backing.prefix)
-        assert record is not None
-        if found.log_id == record.log_id != STAND_ALONE:
-            what = f"{new.control.place} is of the same log as what it is to take the place of:"
-            raise UsageError(what, record.log_id)
+    return logs.pop()
 
 
 def _retry(change: Callable[[], bool], state: StoredMap) -> None:

@@ -161,3 +161,10 @@ def test_a_topology_of_several_groups_is_refused(folder: Path, said: Said) -> No
     command = ["rebuild", f"{__name__}:groups", *STATES, "--checkpoint", f"{folder}/new"]
     assert "more than one group of streams" in said(*command, status=2)
     assert "rebuild without --checkpoint" in said(*command[:-2], status=2)
+
+
+def test_a_state_that_is_not_there_is_missed_before_anything_is_built(
+    folder: Path, said: Said
+) -> None:
+    assert "there is no state with the prefix 'count'" in said(*rebuild(folder), status=1)
+    assert not (folder / "new").exists()

@@ -122,12 +122,9 @@ class NamedState:
 
     @property
     def map_factory(self) -> MapStateFactory:
-        """Its factory, which can make states of other prefixes.
-
-        Raises UsageError for a state that is no map, and for one in another process's memory.
-        """
-        self.open().close()
-        assert isinstance(self.factory, MapStateFactory)
+        """Its factory, which can make states of other prefixes; raises UsageError if it can't."""
+        if not isinstance(self.factory, MapStateFactory):
+            raise UsageError(f"{self.shown} is no map over a store, but of", self.factory.label)
         return self.factory
 
     @property

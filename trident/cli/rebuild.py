@@ -14,7 +14,7 @@ from trident.cli.serve import until_a_signal
 from trident.errors import GuaranteeWarning
 from trident.plan.substitution import rebuilt
 from trident.states.errors import UsageError
-from trident.states.maps.moving import swap_states
+from trident.states.maps.moving import check_places, swap_states
 
 _CLOSE = 10.0
 """Seconds: a run through all that is there which takes no longer has left little behind."""
@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     topology = named_topology(arguments.topology)
     pairs = dict(zip(names, prefixes, strict=True))
     plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
+    if not arguments.no_swap:
+        check_places([factory for factory, _ in swaps])
     options = StartOptions(**start_options(arguments), trigger="available")
     spark = None if arguments.spark is None else session(arguments.spark)
     told = BatchPrinter(as_json=False)

@@ -95,8 +95,8 @@ def _copy(arguments: argparse.Namespace) -> int:
     if transform is not None and not callable(transform):
         raise UsageError(f"{arguments.map} is no function, but a", type(transform).__name__)
     with closing(source.open()) as state:
-        state.locate()
         target = named_state(arguments.target, prefix=state.backing.prefix or None)
+        state.locate()  # the copy has the prefix that the topology knows
         if source.store == target.store:
             raise UsageError("from and to are one place:", target.shown)
         ticker = Ticker()
