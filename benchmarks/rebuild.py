@@ -62,7 +62,7 @@ def _run(topology: TridentTopology, checkpoint: Path) -> float:
 def _rebuild(topology: TridentTopology, checkpoint: Path) -> float:
     """Do as the command does."""
     began = perf_counter()
-    plan, swaps = rebuilt(topology.plan(), {"count": "count_2"})
+    plan, [swaps] = rebuilt(topology.plan(), {"count": "count_2"})
     options = StartOptions(checkpoint=checkpoint, trigger="available")
     with start(plan, None, options) as run:
         run.awaitTermination()

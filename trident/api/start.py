@@ -96,11 +96,16 @@ def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         }
         if options.checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
+        # A group with a log of its own is left out where others adopt, or have adopted.
+        newest = {group: checkpoint.log(group.id).newest() for group in folders}
+        adopting = {each for each, last in newest.items() if last is None or last.has_adopted}
+        others = replace(options, adopt=None) if adopting else options
         clocks = [
-            _requests(group, jobs[group], engine, checkpoint, options, undo)
+            _requests(group, jobs[group], engine, checkpoint, own, undo)
             if group in jobs
-            else _clock(group, engine, checkpoint, folder, options, undo)
+            else _clock(group, engine, checkpoint, folder, own, undo)
             for group, folder in folders.items()
+            for own in [options if group in adopting else others]
         ]
         for clock in clocks:
             clock.start()

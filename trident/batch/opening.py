@@ -129,7 +129,7 @@ def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, 
 def _check_same(log: Log, newest: LogEntry, clock: Clock, adopt: Adopt | None) -> None:
     if newest.successor is not None:
         raise adopted_already(log, newest.successor[1])
-    if adopt is not None and not newest.adopted and not newest.base:
+    if adopt is not None and not newest.has_adopted:
         raise AdoptionError(
             log.place,
             f"it has state of its own, up to batch {newest.committed}",

@@ -33,7 +33,7 @@ class Rebuilt(Declared):
         declared = self.declared(place, life).plan()
         names = [node.state.name for node in declared.updates]
         prefixes = {name: f"{place.name}-{name}-2" for name in names}
-        plan, swaps = rebuilt(declared, prefixes)
+        plan, groups = rebuilt(declared, prefixes)
         options = StartOptions(**place.checkpoints, trigger="available")
         with start(plan, None, options) as run:
             run.awaitTermination()
@@ -42,4 +42,5 @@ class Rebuilt(Declared):
             timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGKILL))
             timer.daemon = True
             timer.start()
-        swap_states(swaps)
+        for swaps in groups:
+            swap_states(swaps)

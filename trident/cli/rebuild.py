@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build and swap; may be killed at any point, and run again."""
-    if arguments.checkpoint is None:
+    if not arguments.checkpoint:
         advice = "A new one: its topology goes on from there after the swap."
         raise UsageError("rebuild without --checkpoint", "", (), advice)
     names, prefixes = arguments.state, arguments.to
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = dict(zip(names, prefixes, strict=True))
     plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
     if not arguments.no_swap:
-        check_places([factory for factory, _ in swaps])
+        for group in swaps:
+            check_places([factory for factory, _ in group])
     options = StartOptions(**start_options(arguments), trigger="available")
     spark = None if arguments.spark is None else session(arguments.spark)
     told = BatchPrinter(as_json=False)
@@ -80,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.no_swap:
         print_line(f"built: {', '.join(prefixes)}; nobody reads them yet")
         return 0
-    swap_states(swaps)
+    for group in swaps:
+        swap_states(group)
     print_line(
         f"{', '.join(f'{prefix} is {name} now' for name, prefix in pairs.items())}. Start the "
         "topology with this checkpoint; one that runs with another ends with an error."

@@ -97,6 +97,11 @@ class LogEntry:
         return blake2b(json.dumps(plans, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @property
+    def has_adopted(self) -> bool:
+        """Whether the log began with the state of another one, or with Storm's."""
+        return bool(self.adopted or self.base)
+
+    @property
     def follows_storm(self) -> bool:
         """Whether the next batch is the first after what Storm wrote."""
         return self.committed == self.base > 0 and not self.adopted

@@ -10,13 +10,15 @@ from functools import partial
 from typing import Any
 
 from trident.errors import PlanError, TridentError
-from trident.plan.nodes import Node, SourceNode, StateDeclaration, StateUpdateNode
+from trident.plan.nodes import Node, SourceNode, StateDeclaration
 from trident.plan.plan import Plan
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.maps.factory import MapStateFactory
 from trident.states.state import StateFactory
 
 _logger = logging.getLogger("trident")
+Swaps = list[tuple[MapStateFactory, str]]
+"""Old states, each with the prefix of the one that takes its place."""
 
 
 def substituted(
@@ -68,48 +70,47 @@ def located(plan: Plan) -> Plan:
 
 def rebuilt(
     plan: Plan, prefixes: Mapping[str, str], since: str | None = None
-) -> tuple[Plan, list[tuple[MapStateFactory, str]]]:
+) -> tuple[Plan, list[Swaps]]:
     """Return the plan that builds some states anew beside the old ones, and which those are.
 
     `prefixes` are the new ones, by the name of the state; all states that share batches are built
-    together. The plan has only their group, whose sources begin at `since`; None leaves that to
-    each source.
+    together. The plan has only their groups, whose sources begin at `since`; None leaves that to
+    each source. The old states, with the new prefixes, are given by group.
     """
     known = [node.state.name for node in plan.updates]
     for name in prefixes:
         if name not in known:
             raise PlanError("rebuild: the topology updates no state", name, known)
-    groups = [each for each in plan.groups if any(_named(each.updates).keys() & prefixes.keys())]
-    if len(plan.groups) > 1 or groups[0].requests is not None:
-        what = "rebuild: the topology has more than one group of streams, or functions that update:"
-        advice = (
-            "A checkpoint has the logs of all groups of its topology, and this one would lack "
-            "those. Give a topology that declares the streams of one group only."
-        )
-        raise PlanError(what, ", ".join(group.id for group in plan.groups), (), advice)
-    [group] = groups
-    factories = _named(group.updates)
-    if left := sorted(factories.keys() - prefixes.keys()):
-        advice = "One log commits them together: give each a --state and a --to."
-        raise PlanError("rebuild: in the same batches is updated", left[0], (), advice)
-    swaps = []
+    swaps: list[Swaps] = []
     moved: dict[str, StateFactory] = {}
-    for name, prefix in prefixes.items():
-        factory = factories[name]
-        if not isinstance(factory, MapStateFactory) or factory.written_by == "storm":
-            what = "rebuild: no other state can take the place of"
-            raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
-        moved[name] = factory.at(prefix)
-        if moved[name].identity == factory.identity:
-            raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
-        swaps.append((factory, prefix))
-    nodes = [node for node in plan.nodes if node in {*group.nodes, *group.states}]
-    copies = _with_states(nodes, moved, partial(_history, since=since))
+    nodes: set[Node] = set()
+    for group in plan.groups:
+        factories = {node.state.name: node.state.factory for node in group.updates}
+        if factories.keys().isdisjoint(prefixes):
+            continue
+        if group.requests is not None:
+            raise PlanError("rebuild: nothing has the history of requests, in", group.id)
+        if left := sorted(factories.keys() - prefixes.keys()):
+            advice = "One log commits them together: give each a --state and a --to."
+            raise PlanError("rebuild: in the same batches is updated", left[0], (), advice)
+        swaps.append([_swap(name, each, prefixes[name]) for name, each in factories.items()])
+        moved |= {
+            name: factory.at(prefix)
+            for name, (factory, prefix) in zip(factories, swaps[-1], strict=True)
+        }
+        nodes.update(group.nodes, group.states)
+    ordered = [node for node in plan.nodes if node in nodes]
+    copies = _with_states(ordered, moved, partial(_history, since=since))
     return replace(plan, nodes=copies), swaps
 
 
-def _named(updates: Iterable[StateUpdateNode]) -> dict[str, StateFactory]:
-    return {node.state.name: node.state.factory for node in updates}
+def _swap(name: str, factory: StateFactory, prefix: str) -> tuple[MapStateFactory, str]:
+    if not isinstance(factory, MapStateFactory) or factory.written_by == "storm":
+        what = "rebuild: no other state can take the place of"
+        raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
+    if factory.at(prefix).identity == factory.identity:
+        raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
+    return factory, prefix
 
 
 def _as_they_are(_: SourceNode) -> Mapping[str, Any]:
