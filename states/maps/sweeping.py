@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from trident.states.control import ControlRecord
-from trident.states.cut import Cut
+from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StaleBatchError
 from trident.states.expiry import alive
 from trident.states.maps.stored_map import StoredMap
@@ -100,13 +100,17 @@ class ExpirySweep:
             self._due -= len(page)
             keys = self._absent(page, cut)
             if keys:  # which may have been updated since the store was asked for the page
-                found = zip(keys, table.read(keys), strict=True)
-                table.remove(self._absent(list(found), cut))
+                keys = self._absent(list(zip(keys, table.read(keys), strict=True)), cut)
+            if keys:
+                table.remove(keys)
 
     def _absent(self, found: Sequence[tuple[bytes, Any]], cut: Cut) -> list[bytes]:
         """Return the keys that have expired, or are absent at all if the store removes such ones;
         none that the attempt itself has written."""
-        values = self._state.kept_as.read([entry for _, entry in found], cut)
+        try:
+            values = self._state.kept_as.read([entry for _, entry in found], cut)
+        except BatchMovedOn as later:
+            raise StaleBatchError(cut.horizon, *later.args) from None
         there = zip(found, values, alive(values, cut.moment), strict=True)
         removes = self._state.tables.writing.removes
         return [

@@ -135,6 +135,13 @@ class StatesMachine(RuleBasedStateMachine):
         """Return the map that a task of `attempt` writes."""
         return attempt.caches[state]
 
+    def record(self, token: Token, emission: int | None = None) -> ControlRecord:
+        """Return the record of an attempt, which writes what is of an emission, if anything."""
+        return ControlRecord("log", token, self.committed, dict(self.retried))
+
+    def begun(self, task: StateTask) -> None:
+        """Do what a task does before its updates, if anything."""
+
     # What drivers do.
 
     @rule(content=CONTENTS, begun=REACHED)
@@ -152,7 +159,7 @@ class StatesMachine(RuleBasedStateMachine):
             emission = len(self.emissions)
         token = Token(txid, self.next_attempt)
         self.next_attempt += 1
-        record = ControlRecord("log", token, self.committed, dict(self.retried))
+        record = self.record(token, emission)
         controls = [self.control(self.open_map(server)) for server in self.servers]
         attempt = DriverAttempt(self.driver, record, emission, content, controls, self.caches)
         self.attempts.append(attempt)
@@ -199,6 +206,7 @@ class StatesMachine(RuleBasedStateMachine):
         task = StateTask(attempt, state, self.state(self.backing(attempt, state)))
         try:
             task.map.beginCommit(attempt.record)
+            self.begun(task)
             content = attempt.content[state]
             kept = [encode_key((key,)) for key, adds in content.items() if adds]
             gone = [(key,) for key, adds in content.items() if not adds]
@@ -301,7 +309,7 @@ class StatesMachine(RuleBasedStateMachine):
         for server, listed in zip(self.servers, self.listed, strict=True):
             control = self.control(self.open_map(server))
             reserved = Token(self.committed + 1, self.next_attempt)
-            own = ControlRecord("log", reserved, self.committed, dict(self.retried))
+            own = self.record(reserved)
             control.catch_up(own, following(control, own, listed))
 
     # What happens to stores.
