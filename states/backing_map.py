@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from trident.states.asking import Askable, Reading, Wait, asked, finished
@@ -346,6 +346,7 @@ def between(bounds: Sequence[bytes]) -> list[Range]:
     return list(zip([None, *bounds], [*bounds, None], strict=True))
 
 
+@cache
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
     """Return what the maps of a class can do, without one of them."""
     return frozenset(

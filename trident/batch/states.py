@@ -265,7 +265,7 @@ class GroupStates:
             return
         for name, expiring in list(self._expiring.items()):
             try:
-                expiring.go_on(record, entry.reached, 100 + 4 * written)
+                expiring.go_on(record, entry.reached, 4 + 3 * written)
             except CorruptStateError as error:
                 _logger.warning("state %s keeps what has expired: %s", name, error)
                 del self._expiring[name]
