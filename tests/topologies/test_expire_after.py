@@ -11,6 +11,7 @@ import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
 from trident import (
+    Adopt,
     Count,
     Duration,
     FixedBatchSpout,
@@ -230,6 +231,28 @@ def test_a_table_of_windows_forgets_those_that_ended_long_ago() -> None:
         tester.fail(after="write")
         tester.feed("words", ("a", seconds[8]))
         tester.assert_state("windows", {**rows[2], **rows[3]})
+
+
+@pytest.mark.parametrize("source", ["states", "checkpoint"])
+def test_what_has_expired_stays_absent_for_who_takes_the_states_over(
+    source: str, tmp_path: Path
+) -> None:
+    place = f"sqlite:{tmp_path}/counts.db?prefix=count"
+    adopt: Any = None
+    for times, expected in [
+        ([("a", 1000), ("b", 1011)], {("b",): 1}),
+        ([("a", 1009), ("b", 1012)], {("a",): 1, ("b",): 2}),
+    ]:
+        spout = FeederBatchSpout(FIELDS)
+        topology, _ = expiring(place, spout=spout)
+        with topology.start(checkpoint=tmp_path / f"{bool(adopt)}", adopt=adopt) as run:
+            feed(run, spout, times)
+        assert contents(state_from_url(place)) == expected
+        state: Any = state_from_url(place).makeState()
+        older = Adopt.from_checkpoint(tmp_path / "False")
+        alone = Adopt.from_states(state.control.read().log_id, in_flight="committed")
+        adopt = alone if source == "states" else older
+        state.close()
 
 
 @pytest.mark.parametrize(
