@@ -14,29 +14,22 @@ from trident.states.typed_json import needs_tags, tagged
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
 
-LETTER = Fields.typed(
-    [
-        ("batch_group", "string"),
-        ("batch", "long"),
-        ("step", "string"),
-        ("error", "string"),
-        ("tuple", "string"),
-    ]
-)
 _LONGEST = 2_000
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _LONGEST
 
 
 class Letter(NamedTuple):
-    """One dead letter; `tuple` has the fields with their values as JSON, as `tuple_text` makes
-    it."""
+    """One dead letter; `tuple` has the fields with their values as JSON."""
 
     batch_group: str
     batch: object
     step: str
     error: str
     tuple: str
+
+
+LETTER = Fields.typed((name, "long" if name == "batch" else "string") for name in Letter._fields)
 
 
 def letter(group: str, batch: object, step: str, error: str, row: dict[str, Any]) -> Letter:
