@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.spark.test_streaming import failing_once, inverse
 from trident import Adopt, Count, TridentTopology
-from trident.backends import sqlite
+from trident.backends import StateSpec, sqlite
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
 from trident.errors import OperationError
@@ -279,16 +279,21 @@ def test_a_damaged_staged_batch_is_an_error(lines: Lines) -> None:
 
 
 def test_staged_batches_of_another_topology_are_refused(lines: Lines) -> None:
+    def counted(state: Any, name: str) -> TridentTopology:
+        topology = TridentTopology()
+        words = topology.newStream("lines", lines.stream()).each("value", str.split, "word string")
+        words.groupBy("word").persistentAggregate(state, Count(), "count", name=name)
+        return topology
+
     lines.write("a b", "b")
     leave_staged(lines)
-    kept, lines.factory = lines.factory, sqlite.opaque(lines.folder / "counts.db", "others")
-    other = TridentTopology()
-    words = other.newStream("lines", lines.stream()).each("value", str.split, "word string")
-    words.groupBy("word").persistentAggregate(lines.factory, Count(), "count", name="others")
+    other = counted(sqlite.opaque(lines.folder / "counts.db", "others"), "others")
     with pytest.raises(StagingError, match="hold updates of count, but .* updates others"):
         lines.start(other)
-    lines.factory = kept
-    lines.count()
+    newer = StateSpec(lines.factory, schema_version=2, upgrade=lambda value, version: value)
+    with pytest.raises(StagingError, match="1 to 2 update the state 'count' as it was"):
+        lines.start(counted(newer, "count"))
+    lines.count(counted(StateSpec(lines.factory, renamed_from="count"), "counts"))
     assert lines.counts == lines.expected
 
 
