@@ -142,9 +142,11 @@ def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bo
 
 
 def _same(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    if "by" not in was or was.get("schema") != found.get("schema"):
-        return "by" not in was
-    return _same_keys(was, found) and _same_values(was, found)
+    """Whether a state's entries are what they were, as far as the log says it."""
+    if "by" not in was:
+        return True
+    form = was.get("schema") == found.get("schema")
+    return form and _same_keys(was, found) and _same_values(was, found)
 
 
 def _same_keys(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
@@ -155,8 +157,10 @@ def _same_keys(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
 
 def _same_values(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Whether values are made as they were."""
-    if was["by"] != found["by"] or "of" not in was or "of" not in found:
-        return bool(was["by"] == found["by"])
+    if was["by"] != found["by"]:
+        return False
+    if "of" not in was or "of" not in found:
+        return True
     values = {"": was.get("value")}, {"": found.get("value")}
     return _same_types(was["of"], found["of"]) and _same_types(*values)
 
