@@ -46,7 +46,9 @@ def read_part(
         raise BatchMovedOn(after.token)
     if record is None or after is None:
         return
-    same = after.log_id == record.log_id if opaque else after == record
+    same = after == record
+    if opaque:  # and no server with older data has taken over
+        same = after.log_id == record.log_id and after.committed >= record.committed
     # A batch removes what is absent as of the batch before it.
     removes = state.removes or after.reached is not None
     later = min(after.committed, after.token.txid - 1) > record.committed

@@ -111,11 +111,14 @@ def test_an_entry_of_two_batches_later_is_refused(state: StoredMap) -> None:
         [read(state, record, part) for part in state.backing.parts(1)]
 
 
-def test_a_state_that_begins_anew_meanwhile_is_refused(state: StoredMap) -> None:
+def test_a_state_that_begins_anew_or_again_from_old_data_meanwhile_is_refused(
+    state: StoredMap,
+) -> None:
     record = write(state, 1, {("a",): 1})
-    state.control.replace(ControlRecord("another log", record.token, record.committed))
-    with pytest.raises(BatchMovedOn):
-        [read(state, record, part) for part in state.backing.parts(1)]
+    for log_id, committed in ("another log", 1), (record.log_id, 0):
+        state.control.replace(ControlRecord(log_id, record.token, committed))
+        with pytest.raises(BatchMovedOn):
+            [read(state, record, part) for part in state.backing.parts(1)]
 
 
 @pytest.mark.parametrize("kind", ["transactional", "nontransactional"])
