@@ -65,6 +65,7 @@ class Pairs(CombinerAggregator[list[int]]):
     """A sum, and how many there were since it was no longer the sum alone."""
 
     arity = 1
+    output_types = ("array<long>",)
     schema_version = 2
 
     def init(self, tuple: Any) -> list[int]:
