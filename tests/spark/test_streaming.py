@@ -14,13 +14,17 @@ from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
 from trident import Adopt, Count, FixedBatchSpout, TridentTopology
+from trident.api.start import start
 from trident.backends import sqlite
 from trident.batch.events import GroupEnded, GroupStarted
+from trident.batch.start_options import StartOptions
 from trident.errors import FailedException, PlanError, UsageError
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
 from trident.operation_error import OperationError
+from trident.plan.substitution import rebuilt
 from trident.spark.versions import progress_of
 from trident.states.errors import OtherLogError, StateUnavailableError
+from trident.states.maps.moving import swap_states
 from trident.testing import fail_at, hold_at
 
 
@@ -263,6 +267,21 @@ def test_streams_of_one_group_share_their_batches(lines: Lines, tmp_path: Path) 
     assert lines.counts == {"a": 2, "b": 2, "c": 2, "d": 1}
     with pytest.raises(LogMismatchError):
         lines.start(two_streams(lines.spark, tmp_path, ("apes", "mice")))
+
+
+def test_what_a_stream_has_counted_is_built_anew_and_goes_on_there(lines: Lines) -> None:
+    lines.write("the cow")
+    lines.count()
+    lines.checkpoint = lines.folder / "new"
+    plan, [swaps] = rebuilt(lines.topology().plan(), {"count": "count_2"})
+    options = StartOptions(checkpoint=lines.checkpoint, trigger="available")
+    with start(plan, lines.spark, options) as run:
+        run.awaitTermination(PATIENCE)
+    swap_states(swaps)
+    lines.write("the end")
+    lines.count()
+    assert lines.counts == lines.expected
+    assert dict(lines.factory.at("count_2").makeState().getTuples()) == lines.expected
 
 
 def test_a_history_that_does_not_fit_its_stream_is_refused(lines: Lines) -> None:

@@ -55,8 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         advice = "A new one: its topology goes on from there after the swap."
         raise UsageError("rebuild without --checkpoint", "", (), advice)
     names, prefixes = arguments.state, arguments.to
-    if len(names) != len(prefixes) or len(set(names)) < len(names):
-        raise UsageError("rebuild: one --to belongs to each --state, found", ", ".join(names))
+    if not len(names) == len(prefixes) == len(set(names)) == len(set(prefixes)):
+        what = "rebuild: each --state has one --to of its own, found"
+        raise UsageError(what, ", ".join([*names, *prefixes]))
     topology = named_topology(arguments.topology)
     pairs = dict(zip(names, prefixes, strict=True))
     plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
