@@ -147,7 +147,6 @@ def test_a_new_stream_begins_where_its_strategy_says(
     assert tuples_of(spout) == [(value,) for value in read]
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("since", "read"),
     [
@@ -159,11 +158,11 @@ def test_a_new_stream_begins_where_its_strategy_says(
     ],
 )
 def test_a_rebuild_begins_where_it_is_told_whatever_the_strategy(
-    made: Any, since: str | None, read: list[str], broker: Broker
+    since: str | None, read: list[str], broker: Broker
 ) -> None:
     topic = broker.topic()
     broker.produce(topic, ["1", "2", "3"], timestamps=[1000, 2000, 3000])
-    spout = made(broker.servers, topic, first_poll="LATEST", fields="value")
+    spout = KafkaSpout.transactional(broker.servers, topic, first_poll="LATEST", fields="value")
     history = spout.from_history(since and since.replace("TOPIC", topic))
     assert tuples_of(history) == [(value,) for value in read]
     assert tuples_of(spout) == [], "the spout itself is as it was"

@@ -51,16 +51,15 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
     )
 
 
-@pytest.mark.parametrize("split", [None, NATIVE_SPLIT], ids=["python", "native"])
-def test_a_history_counts_once_with_the_first_batch(lines: Lines, split: Any) -> None:
+def test_a_history_counts_once_with_the_first_batch(lines: Lines) -> None:
     history = lines.spark.createDataFrame([("the sun",), ("the moon",)], "value string")
-    topology = lines.topology(split, history=history)
+    topology = lines.topology(NATIVE_SPLIT, history=history)
     lines.write("the cow", "the end")
     with fail_at("after write", txid=1):
         lines.count(topology)
     assert lines.counts == {"the": 4, "sun": 1, "moon": 1, "cow": 1, "end": 1}
     lines.write("sun")
-    lines.count(lines.topology(split, history=history))
+    lines.count(lines.topology(NATIVE_SPLIT, history=history))
     assert lines.counts["sun"] == 2, "at a later start it has no effect"
 
 
