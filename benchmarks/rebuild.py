@@ -63,7 +63,7 @@ def _rebuild(topology: TridentTopology, checkpoint: Path) -> float:
     """Do as the command does."""
     began = perf_counter()
     plan, [swaps] = rebuilt(topology.plan(), {"count": "count_2"})
-    options = StartOptions(checkpoint=checkpoint, trigger="available")
+    options = StartOptions(checkpoint=checkpoint, trigger="available", max_pending=4)
     with start(plan, None, options) as run:
         run.awaitTermination()
     swap_states(swaps)

@@ -23,6 +23,7 @@ _LOOK_SECONDS = 0.05
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_start_arguments(parser)
+    parser.set_defaults(max_pending=4)  # history is there: the next batches need not wait
     parser.add_argument(
         "--state",
         action="append",
