@@ -54,6 +54,7 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
 def test_a_history_counts_once_with_the_first_batch(lines: Lines) -> None:
     history = lines.spark.createDataFrame([("the sun",), ("the moon",)], "value string")
     topology = lines.topology(NATIVE_SPLIT, history=history)
+    assert 'newStream("lines", DataFrame, history=DataFrame)' in topology.explain()
     lines.write("the cow", "the end")
     with fail_at("after write", txid=1):
         lines.count(topology)

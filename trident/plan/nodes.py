@@ -251,8 +251,9 @@ class SourceNode(BeginningNode):
 
     @property
     def call_text(self) -> str:
-        mode = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
-        return f'newStream("{self.stream_id}", {type(self.source).__name__}{mode})'
+        more = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
+        more += "" if self.history is None else f", history={type(self.history).__name__}"
+        return f'newStream("{self.stream_id}", {type(self.source).__name__}{more})'
 
     @property
     def stream_text(self) -> str:
