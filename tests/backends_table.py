@@ -1,4 +1,4 @@
-"""The backends: one row each, from which conformance, the state machine and benchmarks are made."""
+"""The backends: one row each, from which conformance and benchmarks are made."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Backend:
     extra : str or None
         The extra of this project that brings its driver.
     runs : int
-        How often the state machine runs on it.
+        How often the suite plays what it draws by lot.
     values : type or None
         The only type of values that it keeps, where it doesn't keep all.
     variant_of : str or None
         A row that differs from it in no more than how entries are put, which its backend's own
-        tests check. The suite and the state machine run on that one alone.
+        tests check. The suite runs on that one alone.
     """
 
     name: str

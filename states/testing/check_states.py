@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from trident.states.backing_map import Ability, IBackingMap
+from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, SerializationError, StaleBatchError, StateError
 from trident.states.keys import encode_key
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.sweeping import ExpirySweep
-from trident.states.testing.checks import (
-    ODD_KEYS,
-    ODD_VALUES,
-    Checks,
-    needs,
-    only_if,
-    record,
-    wrong_answers,
-)
+from trident.states.table.table import LayeredMap
+from trident.states.testing.backend_machine import BackendMachine
+from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, record, wrong_answers
 from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType
+
+SETTINGS = settings(
+    stateful_step_count=30,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 class Increment(ValueUpdater):
@@ -56,6 +59,15 @@ def get(state: StoredMap, *keys: Any) -> list[Any]:
     return state.multiGet([(key,) for key in keys])
 
 
+def batch(state: StoredMap, own: ControlRecord, **amounts: int) -> None:
+    """Begin, update, write and announce one attempt, as a topology does."""
+    state.control.begin(own)
+    state.beginCommit(own)
+    plus(state, **amounts)
+    state.commit(own)
+    state.control.announce(state.control.ready(own))
+
+
 def aged(
     state: StoredMap, txid: int, reached: int | None, sweeps: ExpirySweep | None, **times: int
 ) -> None:
@@ -78,17 +90,29 @@ def aged(
     state.control.announce(replace(state.control.ready(own), reaches=own.reaches))
 
 
-def batch(state: StoredMap, own: ControlRecord, **amounts: int) -> None:
-    """Begin, update, write and announce one attempt, as a topology does."""
-    state.control.begin(own)
-    state.beginCommit(own)
-    plus(state, **amounts)
-    state.commit(own)
-    state.control.announce(state.control.ready(own))
+class SuiteMachine(BackendMachine):
+    """The misfortunes of batches, on the maps of a suite and the layers over them."""
+
+    checks: ClassVar[Checks]
+
+    def make_map(self) -> IBackingMap:
+        return self.checks.make_map_of(self.state.kept_as.type)
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        return self.checks.reopen(backing)
+
+    def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
+        return self.checks.layers(backing)
 
 
 class StateChecks(Checks):
     """What the checks of every kind of state do."""
+
+    def _play(self, state: type[StoredMap]) -> None:
+        """Play what befalls batches, each time alike; a layer that has to be alone is a cache."""
+        members = {"checks": self, "state": state, "cache_size": int(not self.shared)}
+        machine = type("Machine", (SuiteMachine,), members)
+        run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=self.runs))
 
     def _keep_every_value(self, state: StoredMap) -> None:
         for value in ODD_VALUES:
@@ -115,6 +139,9 @@ class OpaqueChecks(StateChecks):
     @pytest.fixture
     def state(self, backing: IBackingMap) -> StoredMap:
         return OpaqueMap(self.layers(backing))
+
+    def test_states_hold_what_was_committed(self) -> None:
+        self._play(OpaqueMap)
 
     def test_updates_are_seen_inside_the_batch(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -165,175 +192,11 @@ class OpaqueChecks(StateChecks):
         state.commit(1)
         assert state.multiGet([]) == []
 
-    def test_a_replay_starts_from_what_was_committed(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        batch(state, record(2), a=10)
-        state.beginCommit(self._begin(state, record(3)))
-        plus(state, a=100)
-        state.commit(record(3))
-        batch(state, record(3, 1), a=1000)
-        assert get(state, "a") == [1011]
-
-    def test_a_replay_with_other_keys_leaves_nothing(self, state: StoredMap) -> None:
-        batch(state, record(1), dog=1)
-        state.beginCommit(self._begin(state, record(2)))
-        plus(state, the=1, dog=1)
-        state.commit(record(2))
-        batch(state, record(2, 1), the=1)
-        batch(state, record(3, t2=1), dog=1)
-        assert get(state, "the", "dog") == [1, 2], (
-            "an attempt that was replayed with other keys must not count"
-        )
-
-    def test_a_batch_that_is_under_way_does_not_show(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        state.beginCommit(self._begin(state, record(2)))
-        plus(state, a=1, b=1)
-        state.commit(record(2))
-        assert self._committed(state, "a", "b") == [1, None], "readers see committed batches only"
-        state.control.announce(record(2))
-        assert self._committed(state, "a", "b") == [2, 1]
-
-    @only_if("shared")
-    def test_another_reader_sees_committed_batches_only(self, state: StoredMap) -> None:
-        reader = OpaqueMap(self.layers(self.reopen(state.backing)))
-        batch(state, record(1), a=1)
-        assert self._committed(reader, "a") == [1]
-        state.beginCommit(self._begin(state, record(2)))
-        plus(state, a=1)
-        state.commit(record(2))
-        assert self._committed(reader, "a") == [1]
-        state.control.announce(record(2))
-        assert self._committed(reader, "a") == [2]
-        reader.close()
-
-    def test_an_overtaken_attempt_writes_nothing(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        state.beginCommit(self._begin(state, record(2)))
-        plus(state, a=10)
-        state.control.begin(record(2, 1))
-        with pytest.raises(StaleBatchError):
-            state.commit(record(2))
-        batch(state, record(2, 2), b=1)
-        assert get(state, "a", "b") == [1, 1]
-
-    def test_an_attempt_that_was_overtaken_cannot_begin(self, state: StoredMap) -> None:
-        batch(state, record(2), a=1)
-        with pytest.raises(StaleBatchError):
-            state.control.begin(record(1, 5))
-        with pytest.raises(StaleBatchError):
-            state.beginCommit(record(1).token)
-
     def test_a_later_value_stops_an_earlier_attempt(self, state: StoredMap) -> None:
         batch(state, record(5), a=1)
         state.beginCommit(record(4))
         with pytest.raises(StaleBatchError):
             plus(state, a=1)
-
-    @needs(Ability.FENCED)
-    def test_a_duplicate_task_comes_too_late(self, state: StoredMap) -> None:
-        own = self._begin(state, record(1))
-        late = OpaqueMap(self.layers(self.reopen(state.backing)))
-        late.beginCommit(own)
-        plus(late, a=1)
-        state.beginCommit(own)
-        plus(state, a=1)
-        state.commit(own)
-        state.control.announce(own)
-        batch(state, record(2), a=1)
-        with pytest.raises(StaleBatchError):
-            late.commit(own)
-        late.close()
-        assert get(state, "a") == [2]
-
-    @only_if("shared")
-    def test_a_duplicate_task_writes_the_same(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        own = self._begin(state, record(2))
-        for task in (state, OpaqueMap(self.layers(self.reopen(state.backing)))):
-            task.beginCommit(own)
-            assert plus(task, a=1) == [2]
-            task.commit(own)
-        state.control.announce(own)
-        assert get(state, "a") == [2]
-
-    @only_if("shared")
-    def test_another_process_goes_on(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        other = OpaqueMap(self.layers(self.reopen(state.backing)))
-        batch(other, record(2), a=1)
-        other.close()
-        batch(state, record(3), b=1)
-        assert get(state, "a", "b") == [2, 1]
-
-    def test_a_key_is_removed(self, state: StoredMap) -> None:
-        state.beginCommit(1)
-        state.multiPut([("a",), ("b",)], [1, 2])
-        state.commit(1)
-        state.beginCommit(2)
-        state.multiRemove([("a",)])
-        assert get(state, "a", "b") == [None, 2]
-        state.commit(2)
-        assert get(state, "a", "b") == [None, 2]
-
-    def test_a_removal_that_fails_leaves_the_key(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        state.beginCommit(self._begin(state, record(2)))
-        state.multiRemove([("a",)])
-        state.commit(record(2))
-        batch(state, record(2, 1), b=1)
-        assert get(state, "a") == [1]
-
-    def test_a_removed_key_comes_back(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        state.beginCommit(self._begin(state, record(2)))
-        state.multiRemove([("a",)])
-        state.commit(record(2))
-        state.control.announce(record(2))
-        batch(state, record(3), a=5)
-        assert get(state, "a") == [5]
-
-    @needs(Ability.REMOVE)
-    def test_a_removed_key_leaves_the_store(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1, b=1)
-        state.beginCommit(self._begin(state, record(2)))
-        state.multiRemove([("a",)])
-        state.commit(record(2))
-        state.control.announce(record(2))
-        batch(state, record(3), b=1)
-        batch(state, record(4), b=1)
-        assert get(state, "a", "b") == [None, 3]
-
-    def test_what_has_expired_is_absent_and_counts_from_nothing(self, state: StoredMap) -> None:
-        if not self.keeps("a value with its moment"):
-            return
-        aged(state, 1, None, None, a=1000, b=1005)
-        assert get(state, "a", "b") == [1, 1]
-        aged(state, 2, 1005, None, b=1010)
-        assert get(state, "a", "b") == [None, 2]
-        aged(state, 3, 1010, None, a=1009)
-        assert get(state, "a", "b") == [1, 2]
-        aged(state, 4, 1010, None, c=1050)
-        assert get(state, "a", "b", "c") == [None, None, 1]
-
-    def test_what_has_expired_leaves_the_store_and_nothing_else_does(
-        self, state: StoredMap
-    ) -> None:
-        if not self.keeps("a value with its moment") or not ExpirySweep.can_sweep(state):
-            return
-        sweeps = ExpirySweep(state)
-        aged(state, 1, None, sweeps, a=1000, b=1000, c=1005, d=1005)
-        aged(state, 2, 1005, sweeps, e=1013)
-        assert get(state, "a", "b", "c", "d", "e") == [None, None, 1, 1, 1]
-        aged(state, 3, 1013, sweeps, a=1014, e=1014)
-        keys = [b"a", b"b", b"c", b"d", b"e"]
-        found = [each is not None for each in state.tables.reading.read(keys)]
-        assert found == [True, False, True, True, True]
-        aged(state, 4, 1014, sweeps, d=1016)
-        assert get(state, "a", "b", "c", "d", "e") == [1, None, None, 2, 2]
-        aged(state, 5, 1016, sweeps, e=1016)
-        found = [each is not None for each in state.tables.reading.read(keys)]
-        assert found == [True, False, False, True, True]
 
     def test_a_state_keeps_every_key(self, state: StoredMap) -> None:
         numbers = [*range(len(ODD_KEYS))]
@@ -367,14 +230,36 @@ class OpaqueChecks(StateChecks):
             state.commit(txid)
         assert get(state, "a", "b", "c") == [2, 6, 4]
 
-    def test_a_failed_fold_does_not_count(self, state: StoredMap) -> None:
-        batch(state, record(1), a=1)
-        for own in (record(2), record(2, 1)):
-            state.beginCommit(self._begin(state, own))
-            state.multiFold([b"a", b"b"], [10, 1], Added())
-            state.commit(own)
-        state.control.announce(record(2, 1))
-        assert get(state, "a", "b") == [11, 1]
+    def test_what_has_expired_is_absent_and_counts_from_nothing(self, state: StoredMap) -> None:
+        if not self.keeps("a value with its moment"):
+            return
+        aged(state, 1, None, None, a=1000, b=1005)
+        assert get(state, "a", "b") == [1, 1]
+        aged(state, 2, 1005, None, b=1010)
+        assert get(state, "a", "b") == [None, 2]
+        aged(state, 3, 1010, None, a=1009)
+        assert get(state, "a", "b") == [1, 2]
+        aged(state, 4, 1010, None, c=1050)
+        assert get(state, "a", "b", "c") == [None, None, 1]
+
+    def test_what_has_expired_leaves_the_store_and_nothing_else_does(
+        self, state: StoredMap
+    ) -> None:
+        if not self.keeps("a value with its moment") or not ExpirySweep.can_sweep(state):
+            return
+        sweeps = ExpirySweep(state)
+        aged(state, 1, None, sweeps, a=1000, b=1000, c=1005, d=1005)
+        aged(state, 2, 1005, sweeps, e=1013)
+        assert get(state, "a", "b", "c", "d", "e") == [None, None, 1, 1, 1]
+        aged(state, 3, 1013, sweeps, a=1014, e=1014)
+        keys = [b"a", b"b", b"c", b"d", b"e"]
+        found = [each is not None for each in state.tables.reading.read(keys)]
+        assert found == [True, False, True, True, True]
+        aged(state, 4, 1014, sweeps, d=1016)
+        assert get(state, "a", "b", "c", "d", "e") == [1, None, None, 2, 2]
+        aged(state, 5, 1016, sweeps, e=1016)
+        found = [each is not None for each in state.tables.reading.read(keys)]
+        assert found == [True, False, False, True, True]
 
     def test_a_commit_needs_a_begin(self, state: StoredMap) -> None:
         with pytest.raises(StateError):
@@ -382,22 +267,6 @@ class OpaqueChecks(StateChecks):
         state.beginCommit(1)
         with pytest.raises(StateError):
             state.commit(2)
-
-    def test_two_states_are_read_as_of_one_batch(self, state: StoredMap) -> None:
-        second = OpaqueMap(self.layers(self.make_map()))
-        for own in (record(1), record(2)):
-            for each in (state, second):
-                each.control.begin(own)
-                each.beginCommit(own)
-                plus(each, a=1)
-                each.commit(own)
-            state.control.announce(own)
-            if own.token.txid == 1:
-                second.control.announce(own)
-        both = [("group", state), ("group", second)]
-        found = read_committed(both, lambda views: [view.multiGet([("a",)]) for view in views])
-        second.close()
-        assert found == [[1], [1]], "until all states know a batch, a query sees it in none"
 
     def test_a_single_value_is_kept(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -410,14 +279,6 @@ class OpaqueChecks(StateChecks):
         state.multiUpdate([("a",)], [PutUpdater(1)])
         state.commit(2)
         assert (state.get(), get(state, "a")) == (7, [1])
-
-    def _begin(self, state: StoredMap, own: ControlRecord) -> ControlRecord:
-        state.control.begin(own)
-        return own
-
-    def _committed(self, state: StoredMap, *keys: str) -> Any:
-        asked = [(key,) for key in keys]
-        return read_committed([("group", state)], lambda views: views[0].multiGet(asked))
 
 
 class OtherStateChecks(StateChecks):
@@ -435,41 +296,14 @@ class OtherStateChecks(StateChecks):
         yield state
         state.close()
 
-    def test_a_transactional_replay_counts_once(self, transactional: StoredMap) -> None:
-        batch(transactional, record(1), a=1, b=1)
-        transactional.control.begin(record(2))
-        transactional.beginCommit(record(2))
-        plus(transactional, a=1)
-        transactional.commit(record(2))
-        batch(transactional, record(2, 1), a=1, b=1)
-        assert get(transactional, "a", "b") == [2, 2]
+    def test_transactional_states_hold_what_was_committed(self) -> None:
+        self._play(TransactionalMap)
 
     def test_a_transactional_state_refuses_an_earlier_batch(self, transactional: StoredMap) -> None:
         batch(transactional, record(5), a=1)
         transactional.beginCommit(record(4))
         with pytest.raises(StaleBatchError):
             plus(transactional, a=1)
-
-    def test_an_overtaken_transactional_attempt_writes_nothing(
-        self, transactional: StoredMap
-    ) -> None:
-        transactional.control.begin(record(1))
-        transactional.beginCommit(record(1))
-        plus(transactional, a=1)
-        transactional.control.begin(record(1, 1))
-        with pytest.raises(StaleBatchError):
-            transactional.commit(record(1))
-        assert get(transactional, "a") == [None]
-
-    def test_a_transactional_key_is_removed(self, transactional: StoredMap) -> None:
-        batch(transactional, record(1), a=1)
-        transactional.beginCommit(record(1))
-        transactional.control.begin(record(2))
-        transactional.beginCommit(record(2))
-        transactional.multiRemove([("a",)])
-        transactional.commit(record(2))
-        batch(transactional, record(3), b=1)
-        assert get(transactional, "a", "b") == [None, 1]
 
     def test_a_transactional_state_keeps_every_value(self, transactional: StoredMap) -> None:
         self._keep_every_value(transactional)

@@ -112,6 +112,7 @@ class Checks(ABC):
     shared: ClassVar[bool] = True
     pickles: ClassVar[bool] = True
     values: ClassVar[type | None] = None
+    runs: ClassVar[int] = 12
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -32,7 +32,9 @@ from trident.states.values import StateType, Token
 KEYS = ("a", "b", "c")
 Content = dict[str, bool]
 """The keys that a batch updates in one state: True adds to the value, False removes it."""
-Values = tuple[dict[str, str], dict[str, str]]
+Values = tuple[dict[str, int], dict[str, int]]
+_PRIME = 2**53 - 111
+"""The largest below what a double holds exactly."""
 
 CONTENTS = st.tuples(
     *[st.dictionaries(st.sampled_from(KEYS), st.sampled_from([True, True, False]))] * 2
@@ -44,13 +46,13 @@ REACHED = st.sampled_from([2, 2, 2, 1, 0])
 
 @dataclass(frozen=True)
 class Appended(ValueUpdater):
-    """Notes in the value which emission it was; None removes."""
+    """Notes in the value which emission it was, by three digits for each; None removes."""
 
     emission: int
     adds: bool
 
-    def update(self, stored: str | None) -> str | None:
-        return f"{stored or ''}{self.emission};" if self.adds else None
+    def update(self, stored: int | None) -> int | None:
+        return _appended(stored or 0, self.emission) if self.adds else None
 
 
 class _AppendCombiner:
@@ -58,8 +60,12 @@ class _AppendCombiner:
 
     adds = False
 
-    def combine(self, left: str, right: str) -> str:
-        return left + right
+    def combine(self, left: int, right: int) -> int:
+        return _appended(left, right)
+
+
+def _appended(before: float, emission: int) -> int:
+    return (int(before) * 1000 + emission) % _PRIME
 
 
 @dataclass(eq=False)
@@ -127,9 +133,12 @@ class StatesMachine(RuleBasedStateMachine):
         """Return another map over what is on `server`."""
         return self.store(server)
 
+    def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
+        """Return what the states of a driver stand on."""
+        return CachedMap(backing, self.cache_size) if self.cache_size else backing
+
     def _caches(self) -> Sequence[IBackingMap | LayeredMap]:
-        maps = [self.open_map(server) for server in self.servers]
-        return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
+        return [self.layers(self.open_map(server)) for server in self.servers]
 
     def backing(self, attempt: DriverAttempt, state: int) -> IBackingMap | LayeredMap:
         """Return the map that a task of `attempt` writes."""
@@ -211,7 +220,7 @@ class StatesMachine(RuleBasedStateMachine):
             kept = [encode_key((key,)) for key, adds in content.items() if adds]
             gone = [(key,) for key, adds in content.items() if not adds]
             # Nobody takes these new values, so they may be computed from what a cache believes.
-            task.map.multiFold(kept, [f"{attempt.emission};"] * len(kept), _AppendCombiner())
+            task.map.multiFold(kept, [attempt.emission] * len(kept), _AppendCombiner())
             task.map.multiUpdate(gone, [Appended(attempt.emission, adds=False)] * len(gone))
         except (FailedException, StaleBatchError):
             return
@@ -335,7 +344,7 @@ class StatesMachine(RuleBasedStateMachine):
             return
         floor = self.floor
 
-        def query(views: Sequence[Any]) -> list[dict[str, str]]:
+        def query(views: Sequence[Any]) -> list[dict[str, int]]:
             nonlocal meanwhile
             first = _values(views[0])
             if meanwhile:
@@ -397,6 +406,6 @@ class StatesMachine(RuleBasedStateMachine):
         assert self.committed == before + 1, "a driver that works alone could not commit"
 
 
-def _values(view: Any) -> dict[str, str]:
+def _values(view: Any) -> dict[str, int]:
     found = view.multiGet([(key,) for key in KEYS])
     return {key: value for key, value in zip(KEYS, found, strict=True) if value is not None}

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from trident.states.testing.check_abilities import (
-    AddChecks,
-    DropChecks,
-    EntryChecks,
-    FenceChecks,
-    ListChecks,
-    LookChecks,
-    TogetherChecks,
-    VersionChecks,
-)
+from typing import ClassVar
+
+from trident.states.testing.check_abilities import AbilityChecks
 from trident.states.testing.check_map import ControlChecks, MapChecks
 from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
+from trident.states.testing.model import AbleModel, Model
 
 
 class BackingMapConformance(
-    MapChecks,
-    ControlChecks,
-    FenceChecks,
-    EntryChecks,
-    VersionChecks,
-    AddChecks,
-    ListChecks,
-    LookChecks,
-    TogetherChecks,
-    DropChecks,
-    OpaqueChecks,
-    OtherStateChecks,
+    MapChecks, ControlChecks, AbilityChecks, OpaqueChecks, OtherStateChecks
 ):
     """Subclass it in a test module, say how a map is made, and run pytest.
 
@@ -45,6 +28,8 @@ class BackingMapConformance(
         with a SerializationError. None where it keeps whatever its serializer does.
     pickles : bool
         Whether the map itself pickles, and its copy reaches the same store.
+    runs : int
+        How many scripts are played on the map and on its model, each over an empty store.
 
     Notes
     -----
@@ -61,3 +46,5 @@ class BackingMapConformance(
     ...     def make_map(self):
     ...         return FencedMap()
     """
+
+    model: ClassVar[type[Model]] = AbleModel

@@ -36,6 +36,7 @@ class BackendConformance(BackingMapConformance):
 
 for row in BACKENDS:
     if row.variant_of is None:
-        members = {"backend": row, "abilities": row.abilities, "values": row.values}
+        said = {"abilities": row.abilities, "values": row.values, "runs": row.runs}
+        members = {"backend": row, **said}
         name = f"Test{row.words}"
         globals()[name] = type(name, (BackendConformance,), members)

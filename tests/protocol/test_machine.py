@@ -12,6 +12,7 @@ from tests.protocol import broken
 from tests.states.abilities import ComparedMap, EntryMap, VersionedMap
 from trident.errors import StateError
 from trident.states import TransactionalMap
+from trident.states.testing.backend_machine import BackendMachine
 from trident.states.testing.machine import StatesMachine
 from trident.states.testing.stores import FencedMap, PlainMap
 
@@ -109,3 +110,13 @@ def test_states_go_wrong_without(rule: str) -> None:
     # A state that no longer fits the log is noticed too: that stops a run for no reason.
     with pytest.raises((AssertionError, StateError)):
         run_state_machine_as_test(without, settings=search)
+
+
+def test_a_backend_that_ignores_the_fence_shows() -> None:
+    class Unfenced(BackendMachine):
+        def make_map(self) -> FencedMap:
+            return broken.UnfencedMap()
+
+    search = settings(SETTINGS, max_examples=BUDGET, phases=[Phase.generate])
+    with pytest.raises((AssertionError, StateError)):
+        run_state_machine_as_test(Unfenced, settings=search)
