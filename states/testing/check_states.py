@@ -18,8 +18,8 @@ from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, Transact
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.sweeping import ExpirySweep
 from trident.states.table.table import LayeredMap
-from trident.states.testing.backend_machine import BackendMachine
 from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, record, wrong_answers
+from trident.states.testing.machine import StatesMachine
 from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType
 
@@ -90,7 +90,7 @@ def aged(
     state.control.announce(replace(state.control.ready(own), reaches=own.reaches))
 
 
-class SuiteMachine(BackendMachine):
+class SuiteMachine(StatesMachine):
     """The misfortunes of batches, on the maps of a suite and the layers over them."""
 
     checks: ClassVar[Checks]

@@ -8,6 +8,7 @@ the states hold is compared with what the committed batches make.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.table import LayeredMap
 from trident.states.testing.checks import following
-from trident.states.testing.stores import FencedMap, Misfortunes, PlainMap, TroubledServer
+from trident.states.testing.stores import FencedMap, PlainMap, UnluckyStore
 from trident.states.updaters import ValueUpdater
 from trident.states.values import StateType, Token
 
@@ -92,7 +93,26 @@ class StateTask:
 
 
 class StatesMachine(RuleBasedStateMachine):
-    """Two states under one log; subclasses choose the store, the kind, and the classes used."""
+    """Two states under one log, over a map of one's own, whose misfortunes are played by a layer.
+
+    Subclass it, say how a map is made, and have its ``TestCase`` run. ``cache_size`` puts a cache
+    over the map, ``state`` is the kind of the values.
+
+    Notes
+    -----
+    ``make_map()`` and ``reopen(map)`` are those of
+    :class:`~trident.states.testing.suite.BackingMapConformance`.
+
+    Examples
+    --------
+    >>> from hypothesis import settings
+    >>> class Machine(StatesMachine):
+    ...     def make_map(self):
+    ...         return FencedMap()
+    >>> TestMachine = Machine.TestCase
+    >>> TestMachine.settings = settings(max_examples=2, deadline=None, database=None)
+    >>> TestMachine().runTest()
+    """
 
     store: ClassVar[type[PlainMap]] = FencedMap
     state: ClassVar[type[StoredMap]] = OpaqueMap
@@ -103,7 +123,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers: tuple[Any, Any] = self.make_server(), self.make_server()
+        self.servers = self._server(), self._server()
         self.history: list[Values] = [({}, {})]
         self.retried: dict[int, int] = {}
         self.listed: list[Token | None] = [None, None]
@@ -125,20 +145,27 @@ class StatesMachine(RuleBasedStateMachine):
     def transactional(self) -> bool:
         return self.state.kept_as.type is StateType.TRANSACTIONAL
 
-    def make_server(self) -> Misfortunes:
-        """Return what is behind a state: empty, and nobody else's."""
-        return TroubledServer()
+    def make_map(self) -> IBackingMap:
+        """Return a map over a store of its own, which is empty."""
+        return self.store()
 
-    def open_map(self, server: Any) -> IBackingMap:
-        """Return another map over what is on `server`."""
-        return self.store(server)
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        """Return another map over the same entries, as another process would open it."""
+        reached: IBackingMap = pickle.loads(pickle.dumps(backing))
+        return reached
+
+    def _server(self) -> UnluckyStore:
+        """What is behind a state: empty, and nobody else's."""
+        first = self.make_map()
+        lose = first.server.fail_over if isinstance(first, PlainMap) else None
+        return UnluckyStore(lambda: self.reopen(first), lose)
 
     def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
         """Return what the states of a driver stand on."""
         return CachedMap(backing, self.cache_size) if self.cache_size else backing
 
     def _caches(self) -> Sequence[IBackingMap | LayeredMap]:
-        return [self.layers(self.open_map(server)) for server in self.servers]
+        return [self.layers(server.open()) for server in self.servers]
 
     def backing(self, attempt: DriverAttempt, state: int) -> IBackingMap | LayeredMap:
         """Return the map that a task of `attempt` writes."""
@@ -169,7 +196,7 @@ class StatesMachine(RuleBasedStateMachine):
         token = Token(txid, self.next_attempt)
         self.next_attempt += 1
         record = self.record(token, emission)
-        controls = [self.control(self.open_map(server)) for server in self.servers]
+        controls = [self.control(server.open()) for server in self.servers]
         attempt = DriverAttempt(self.driver, record, emission, content, controls, self.caches)
         self.attempts.append(attempt)
         self._go_on(attempt, begun)
@@ -239,7 +266,7 @@ class StatesMachine(RuleBasedStateMachine):
         self._write(task)
         server.calm()
 
-    def _meet(self, misfortune: str, server: Misfortunes) -> None:
+    def _meet(self, misfortune: str, server: UnluckyStore) -> None:
         match misfortune:
             case "refuse":
                 server.refuse()
@@ -248,7 +275,7 @@ class StatesMachine(RuleBasedStateMachine):
             case "lose_answer":
                 server.lose_answer()
             # What a write without a condition does when it arrives late is left open.
-            case "hold" if abilities(self.open_map(server)) & _CONDITIONAL:
+            case "hold" if abilities(server.open()) & _CONDITIONAL:
                 server.hold()
 
     def _write(self, task: StateTask) -> None:
@@ -316,7 +343,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     def _catch_up(self) -> None:
         for server, listed in zip(self.servers, self.listed, strict=True):
-            control = self.control(self.open_map(server))
+            control = self.control(server.open())
             reserved = Token(self.committed + 1, self.next_attempt)
             own = self.record(reserved)
             control.catch_up(own, following(control, own, listed))
@@ -327,7 +354,7 @@ class StatesMachine(RuleBasedStateMachine):
     def fail_over(self, state: int, lost: int) -> None:
         """Another server takes over, without the newest of what no one has confirmed."""
         self.servers[state].fail_over(lost)
-        records = [self.control(self.open_map(server)).read() for server in self.servers]
+        records = [self.control(server.open()).read() for server in self.servers]
         self.floor = min(record.committed if record else 0 for record in records)
 
     @rule(state=st.sampled_from([0, 1]))
@@ -352,14 +379,14 @@ class StatesMachine(RuleBasedStateMachine):
                 self._finish()
             return [first, _values(views[1])]
 
-        readers = [self.state(self.open_map(server)) for server in self.servers]
+        readers = [self.state(server.open()) for server in self.servers]
         try:
             found = self.read([("group", reader) for reader in readers], query)
         except FailedException:
             return
         except NoStateError:
             # A server may lose the first record of a state, as long as no batch was confirmed.
-            records = [self.control(self.open_map(server)).read() for server in self.servers]
+            records = [self.control(server.open()).read() for server in self.servers]
             assert None in records, "a reader did not find a state that is there"
             return
         possible = [list(values) for values in self.history[floor:]]
@@ -393,7 +420,7 @@ class StatesMachine(RuleBasedStateMachine):
         self._alone()
         self._alone()
         for state, server in enumerate(self.servers):
-            found = _values(self.state(self.open_map(server)))
+            found = _values(self.state(server.open()))
             expected = self.history[-1][state]
             assert found == expected, f"state {state} holds {found} instead of {expected}"
 

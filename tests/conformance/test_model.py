@@ -10,7 +10,7 @@ import pytest
 from tests.states.abilities import EntryMap, VersionedMap
 from trident.states import Ability, IBackingMap
 from trident.states.keys import CONTROL_KEY
-from trident.states.testing.stores import AtomicControlMap, FencedMap, PlainMap
+from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
 
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})
@@ -94,12 +94,12 @@ class Crossed(PlainMap):
         return lambda: self.multiGet(self.asked.pop(0))
 
 
-class AnyRecord(AtomicControlMap):
+class AnyRecord(PlainMap):
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return super().putControl(new, self.getControl())
 
 
-class RecordWhereAbsent(AtomicControlMap):
+class RecordWhereAbsent(PlainMap):
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return super().putControl(new, self.getControl() and expected)
 

@@ -16,7 +16,7 @@ from trident.states.cut import Cut
 from trident.states.errors import FailedException, StaleBatchError, StateError
 from trident.states.keys import CONTROL_KEY, encode_key
 from trident.states.maps.sweeping import ExpirySweep
-from trident.states.testing.machine import DriverAttempt, StatesMachine, StateTask, Values
+from trident.states.testing.machine import Appended, DriverAttempt, StatesMachine, StateTask, Values
 from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.values import Token
 
@@ -39,7 +39,7 @@ class Expiring(StatesMachine):
 
     def __init__(self) -> None:
         self.reached = [0]
-        self.stored: tuple[dict[str, tuple[str, int]], ...] = {}, {}
+        self.stored: tuple[dict[str, tuple[int | None, int]], ...] = {}, {}
         super().__init__()
 
     def record(self, token: Token, emission: int | None = None) -> ControlRecord:
@@ -71,13 +71,13 @@ class Expiring(StatesMachine):
         before, now = self.reached[-1], attempt.emission
         for stored, content in zip(self.stored, attempt.content, strict=True):
             for key, adds in content.items():
-                value, until = stored.pop(key, ("", 0))
+                value, until = stored.pop(key, (None, 0))
                 if adds:
-                    kept = value if until > max(before, now) else ""
-                    stored[key] = f"{kept}{now};", now + LIFE
+                    kept = value if until > max(before, now) else None
+                    stored[key] = Appended(now, adds).update(kept), now + LIFE
         self.reached.append(max(before, now))
         one, other = (
-            {key: value for key, (value, until) in stored.items() if until > self.reached[-1]}
+            {key: value or 0 for key, (value, until) in stored.items() if until > self.reached[-1]}
             for stored in self.stored
         )
         return one, other

@@ -12,7 +12,6 @@ from tests.protocol import broken
 from tests.states.abilities import ComparedMap, EntryMap, VersionedMap
 from trident.errors import StateError
 from trident.states import TransactionalMap
-from trident.states.testing.backend_machine import BackendMachine
 from trident.states.testing.machine import StatesMachine
 from trident.states.testing.stores import FencedMap, PlainMap
 
@@ -113,7 +112,7 @@ def test_states_go_wrong_without(rule: str) -> None:
 
 
 def test_a_backend_that_ignores_the_fence_shows() -> None:
-    class Unfenced(BackendMachine):
+    class Unfenced(StatesMachine):
         def make_map(self) -> FencedMap:
             return broken.UnfencedMap()
 

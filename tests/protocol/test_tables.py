@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.protocol.broken import CacheFirst
@@ -20,7 +22,7 @@ from trident.states import (
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds import OPAQUE
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer, UnluckyStore
 
 BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))
 
@@ -97,8 +99,8 @@ def test_a_failed_attempt_means_prev(token: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("kind", [FencedMap, EntryMap, VersionedMap])
 def test_a_late_task_changes_nothing_in_a_store_that_is(kind: type[PlainMap]) -> None:
-    server = TroubledServer()
-    backing = kind(server)
+    server = UnluckyStore(partial(kind, TroubledServer()))
+    backing = server.open()
     run(backing, 1)
     late, record = begin(backing, 2)
     server.hold()
@@ -118,8 +120,8 @@ def test_a_late_task_changes_nothing_in_a_store_that_is(kind: type[PlainMap]) ->
 
 
 def test_conflict_with_an_earlier_attempt_is_computed_again() -> None:
-    server = TroubledServer()
-    backing = EntryMap(server)
+    server = UnluckyStore(partial(EntryMap, TroubledServer()))
+    backing = server.open()
     run(backing, 1)
     late, record = begin(backing, 2)
     server.hold()
@@ -143,8 +145,8 @@ def test_a_store_of_two_methods_checks_the_token_before_it_writes() -> None:
 
 
 def test_a_store_of_two_methods_leaves_a_write_on_its_way_open() -> None:
-    server = TroubledServer()
-    backing = PlainMap(server)
+    server = UnluckyStore(partial(PlainMap, TroubledServer()))
+    backing = server.open()
     run(backing, 1)
     late, record = begin(backing, 2)
     server.hold()

@@ -25,7 +25,7 @@ from trident.states import Control, ControlRecord, StateType, Token
 from trident.states.control import BURNT, GIVEN_BACK
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer, UnluckyStore
 
 
 def record(txid: int, attempt: int = 0) -> ControlRecord:
@@ -219,8 +219,10 @@ def test_a_record_that_vanished_before_the_announcement_stops_the_run() -> None:
 
 def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
     server = TroubledServer()
-    control = confirmed(server)
-    server.lose_answer()
+    confirmed(server)
+    unlucky = UnluckyStore(lambda: FencedMap(server))
+    control = Control(unlucky.open(), "counts")
+    unlucky.lose_answer()
     with pytest.raises(StateUnavailableError):
         control.announce(record(1).confirmed())
     assert control.announce(record(1).confirmed())
