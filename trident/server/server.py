@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from threading import Event, Thread
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
@@ -116,19 +116,23 @@ class DRPCServer:
         if {self.port, self.thrift_port, self.invocations_port} == {None}:
             advice = "Give port= or thrift_port=."
             raise DRPCUsageError("DRPCServer: it would listen nowhere", "", (), advice)
-        Application, self._http_protocol, Serving = _of_http()
+        self._http_protocol = _optional("http_protocol").http_protocol
         self._tls = _tls(certfile, keyfile, client_ca)
         limits = _within_files(limits or DRPCLimits())
         access = Access(tokens, allow)
         self._invocations = Invocations()
-        self._serving = Serving(served, access, limits, self._invocations)
+        self._serving: Serving = _optional("serving").Serving(
+            served, access, limits, self._invocations
+        )
         self.functions = self._serving.functions
         if isinstance(names, str):
             raise DRPCUsageError("DRPCServer: names= is a list of host names, found", names)
         self._open_to_all = not tokens and not is_this_machine(host)
         any_name = not names and (bool(tokens) or self._open_to_all)
         others = OtherSites(names, any_name=any_name, any_site=bool(tokens))
-        self.application = Application(self._serving.routes, limits.args, others.problem)
+        self.application: Application = _optional("application").Application(
+            self._serving.routes, limits.args, others.problem
+        )
         self.connections = Connections(limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -231,11 +235,11 @@ class DRPCServer:
         if self.port is not None:
             yield "port", self._http_protocol(self.connections, self.application)
         if self.thrift_port is not None:
-            thrift = _thrift()
+            thrift = _optional("thrift_connection")
             methods = thrift.calls(self.functions)
             yield "thrift_port", lambda: thrift.ThriftConnection(self.connections, methods)
         if self.invocations_port is not None:
-            thrift = _thrift()
+            thrift = _optional("thrift_connection")
             others = thrift.invocations(self.functions, self._invocations)
             yield "invocations_port", lambda: thrift.ThriftConnection(self.connections, others)
 
@@ -261,28 +265,14 @@ class DRPCServer:
         return server
 
 
-def _of_http() -> tuple[type[Application], Callable[..., Callable[[], Wired]], type[Serving]]:
-    """What needs packages that are optional."""
+def _optional(module: str) -> Any:
+    """A module beside this one that needs packages which are optional."""
     try:
-        from trident.server.application import Application
-        from trident.server.http_protocol import http_protocol
-        from trident.server.serving import Serving
+        return import_module(f"trident.server.{module}")
     except ImportError as error:
         what = f"DRPCServer: it needs a package that is not installed ({error})"
         advice = 'Install it: pip install "trident-spark[drpc]".'
         raise DRPCUsageError(what, "", (), advice) from error
-    return Application, http_protocol, Serving
-
-
-def _thrift() -> ModuleType:
-    """What speaks Thrift, whose library is optional."""
-    try:
-        from trident.server import thrift_connection
-    except ImportError as error:
-        what = f"DRPCServer: Thrift needs a package that is not installed ({error})"
-        advice = 'Install it: pip install "trident-spark[drpc]"; or leave Thrift out.'
-        raise DRPCUsageError(what, "", (), advice) from error
-    return thrift_connection
 
 
 def _checked(name: str, port: int | None) -> int | None:
