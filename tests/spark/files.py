@@ -92,6 +92,22 @@ class FileMap(IBackingMap):
         wait_for(self._folder / "release")
 
 
+class ListedMap(FileMap):
+    """The same, which lists its entries."""
+
+    def entries(self) -> list[tuple[bytes, bytes]]:
+        with self._locked() as entries:
+            found = {key: value for key, value in entries.items() if key != "control"}
+        return [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in found.items()]
+
+
+class ListedFiles(Files):
+    """Opens that."""
+
+    def __call__(self) -> ListedMap:
+        return ListedMap(Path(self.folder))
+
+
 def wait_for(path: Path, timeout: float = 60.0) -> None:
     """Wait until a file is there."""
     deadline = time.monotonic() + timeout

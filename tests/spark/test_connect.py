@@ -7,7 +7,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from tests import forks
 from tests.faults.proxy import Proxy
 from tests.spark import connect_program
 from tests.spark.connect import connected
-from tests.spark.files import FileMap, Files
+from tests.spark.files import FileMap, Files, ListedFiles
 from tests.spark.shelves import Part, Shelf
 from tests.spark.test_mixed import Counting
 from tests.spark.test_partitioned import emitting
 from tests.spark.test_tasks import WORDS, in_files, stored
+from tests.states.test_parts import write
 from tests.topologies.conftest import Engine, contents, feed
 from trident import (
     Count,
@@ -33,8 +34,10 @@ from trident import (
     Sum,
     TridentTopology,
     native,
+    states_frame,
     writeStream,
 )
+from trident.backends.urls import state_from_url
 from trident.batch.errors import OutageError
 from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
@@ -59,6 +62,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 def spark(server: ConnectServer) -> Iterator[SparkSession]:
     with connected(server.url) as session:
         yield session
+
+
+def test_a_state_is_a_frame_that_tasks_read_or_this_process(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sqlite = state_from_url(f"sqlite:{tmp_path}/s.db?prefix=x")
+    for factory in OpaqueMap.factory(ListedFiles(str(tmp_path)), name="x"), sqlite:
+        with closing(factory.makeMap()) as state:
+            write(state, 1, {("ä", None): 1, ("b", 2): 2.5})
+            frame = states_frame(spark, factory, "word, n, value")
+            assert frame.schema["value"].metadata == {"txid": 1}
+            rows = [tuple(row) for row in frame.sort("word").collect()]
+            assert rows == [("b", 2, 2.5), ("ä", None, 1.0)]
+            for txid in 2, 3:
+                write(state, txid, {("b", 2): txid})
+            assert frame.count() == 2
 
 
 def test_tasks_count_words_once_in_states_of_all_kinds(spark: SparkSession, tmp_path: Path) -> None:

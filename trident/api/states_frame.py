@@ -28,7 +28,7 @@ def states_frame(
     Parameters
     ----------
     spark : SparkSession
-        The session that reads it.
+        Of classic Spark, or of Spark Connect.
     state : str, StateURL or StateFactory
         What the topology was given, with the ``prefix=`` under which it keeps the state: by default
         the state's name.
