@@ -16,6 +16,8 @@ from trident.states.errors import StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import shard_of
 
+_LOOKS = 8
+"""How many processes look through a server's keys side by side: it answers one at a time."""
 _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
 
@@ -81,7 +83,8 @@ class RedisMap(ShardedMap):
         return list(dict(chain.from_iterable(self.pages())).items())
 
     def parts(self, count: int) -> list[tuple[int, int]]:
-        """Return parts that are each found by a look through all keys."""
+        """Return parts that are each found by a look through all keys; so they are few."""
+        count = min(count, _LOOKS)
         return [(number, count) for number in range(count)]
 
     def pages(self, part: tuple[int, int] | None = None) -> Iterator[list[tuple[bytes, bytes]]]:

@@ -112,7 +112,8 @@ def test_a_single_value_is_one_row(spark: SparkSession, tmp_path: Path) -> None:
     place = f"sqlite:{tmp_path}/s.db?prefix=x"
     with closing(opened(place)) as state:
         write(state, 1, {tuple(state.key): 17})
-    assert states_frame(spark, place, "count").collect() == [Row(count=17)]
+    frame = states_frame(spark, place, "the.count")
+    assert (frame.columns, frame.collect(), txid_of(frame)) == (["the.count"], [(17,)], 1)
     assert states_frame(spark, place).collect() == [Row(value=17)]
 
 

@@ -20,7 +20,7 @@ from trident.errors import EmittedValueError, described
 from trident.spark.access import access_to, kept
 from trident.spark.error_transfer import of_spark, raised_in_stage
 from trident.spark.quiet import TASKS, Quiet
-from trident.spark.schemas import Schema, Schemas, frame_of
+from trident.spark.schemas import Schema, Schemas, frame_of, quoted
 from trident.spark.seal import Seal
 from trident.spark.stage import UNFIT
 from trident.spark.worker_heap import freeze_imports
@@ -163,7 +163,8 @@ class _PartReader:
     def told(self, frame: DataFrame) -> DataFrame:
         """The rows as a frame, whose last column tells which batch it is of."""
         txid = 0 if self.record is None else self.record.committed
-        return frame.drop(_MOVED).withMetadata(self.fields.names[-1], {"txid": txid})
+        *keys, value = [F.col(quoted(name)) for name in self.fields.names]
+        return frame.select(*keys, value.alias(self.fields.names[-1], metadata={"txid": txid}))
 
     def _array(
         self, state: StoredMap, name: str, values: Sequence[Any], keys: Sequence[Key]
