@@ -71,7 +71,7 @@ def test_a_state_is_a_frame_that_tasks_read_or_this_process(
     for factory in OpaqueMap.factory(ListedFiles(str(tmp_path)), name="x"), sqlite:
         with closing(factory.makeMap()) as state:
             write(state, 1, {("ä", None): 1, ("b", 2): 2.5})
-            frame = states_frame(spark, factory, "word, n, value")
+            frame = states_frame(spark, factory, "word, n, value", partitions=2)
             assert frame.schema["value"].metadata == {"txid": 1}
             rows = [tuple(row) for row in frame.sort("word").collect()]
             assert rows == [("b", 2, 2.5), ("ä", None, 1.0)]

@@ -162,7 +162,9 @@ def kept_by_server(frame: Any, eager: bool) -> DataFrame:
     session = frame.sparkSession
     if _VERSION < (4, 0):
         return made_of(session, table_of(frame), frame.schema)
-    found = frame.localCheckpoint(eager=eager)
+    found: Any = frame.localCheckpoint(eager=eager)
+    if found.sparkSession is session:
+        return cast(DataFrame, found)  # with which its rows go
     # Which is of the thread's active session.
     ours: DataFrame = session._create_remote_dataframe(found._plan._relation_id)
     return ours
