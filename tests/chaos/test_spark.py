@@ -20,7 +20,7 @@ from trident.chaos.on_spark import (
 )
 from trident.chaos.process import UNHARMED, DriverEnd, Fate, Life
 from trident.chaos.record import Record
-from trident.chaos.truth import Differences
+from trident.chaos.truth import Findings
 from trident.chaos.word_count import topology
 from trident.testing.servers.process import wait_until
 
@@ -83,4 +83,4 @@ def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server
                 ]
     truth = truth_of(topology, record)
     with contender.reading(place, truth.keys) as read:
-        assert truth.differences(read()) == Differences()
+        assert truth.differences(read()) == Findings()

@@ -11,7 +11,7 @@ from trident.backends.rows.urls import database_from_url
 from trident.chaos.contender import Declared, EpisodePlace, OwnSpout
 from trident.chaos.process import UNHARMED, Life
 from trident.chaos.tables import ChangedTables, Changes, ChangesTruth, TablesByHand, TablesByNumber
-from trident.chaos.truth import Differences, Truth
+from trident.chaos.truth import Findings, Truth
 from trident.testing.servers.promised import Served
 
 
@@ -23,7 +23,7 @@ def test_a_loop_is_right_where_nothing_befalls_it(loop: type[TablesByHand], tmp_
     loop(record, 9, tables).drive(place, Life(1, UNHARMED, tmp_path / "mark"))
     truth = ChangesTruth(record)
     with tables.reading(place, truth.keys) as read:
-        assert truth.differences(read()) == Differences()
+        assert truth.differences(read()) == Findings()
 
 
 def test_tasks_that_die_or_go_on_too_late_neither_lose_nor_double_rows(
@@ -36,7 +36,7 @@ def test_tasks_that_die_or_go_on_too_late_neither_lose_nor_double_rows(
     counted.drive(place, Life(1, UNHARMED, tmp_path / "mark"))
     truth = ChangesTruth(record)
     with tables.reading(place, truth.keys) as read:
-        assert truth.differences(read()) == Differences()
+        assert truth.differences(read()) == Findings()
     assert place.notes.read_text().startswith("task ")  # which of them depends on the moment
 
 
@@ -45,7 +45,7 @@ def test_a_reading_is_what_some_first_words_make_or_nothing() -> None:
     truth = Truth([{a: 1}, {a: 1, b: 1}])
     assert (truth.words_in({a: 1, b: 1}), truth.words_in({b: 1})) == (2, None)
     shown = "n: ('a',) is 3, and should be 1"
-    assert truth.differences({a: 3}) == Differences(lost=1, duplicated=2, example=shown)
+    assert truth.differences({a: 3}) == Findings(lost=1, duplicated=2, example=shown)
 
 
 def test_tables_are_what_some_first_changes_make_or_nothing() -> None:

@@ -12,12 +12,9 @@ from typing import Any
 from trident.backends.kafka.driver import admin_module, driver
 from trident.chaos.contender import EpisodePlace, WordSource
 from trident.chaos.record import Record
-from trident.chaos.servers import pause, restart
+from trident.chaos.servers import SOURCES, started
 from trident.spouts.kafka.records import KafkaRecord
 from trident.spouts.kafka.spout import KafkaSpout
-from trident.states.errors import UsageError
-from trident.testing.servers.kafka import KafkaServer
-from trident.testing.servers.process import MissingServer
 from trident.tuples.fields import Fields
 
 
@@ -66,9 +63,5 @@ def kafka_words(text: str, record: Record, most: int, folder: Path) -> Iterator[
     if servers:
         yield KafkaWords(record, most, servers)
         return
-    try:
-        with KafkaServer(folder / "kafka") as server:
-            troubles = [lambda: f"broker {pause(server, 3.0)}", lambda: f"broker {restart(server)}"]
-            yield KafkaWords(record, most, f"{server.host}:{server.port}", troubles)
-    except MissingServer as missing:
-        raise UsageError(f"--source kafka: {missing}") from None
+    with started("--source", "kafka", SOURCES, folder) as server:
+        yield KafkaWords(record, most, server.url.removeprefix("kafka://"), server.troubles)

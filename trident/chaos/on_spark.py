@@ -30,7 +30,7 @@ from trident.chaos.contender import (
 )
 from trident.chaos.process import STARTING, Fate, Life, Process, run_to_end
 from trident.chaos.record import Record
-from trident.chaos.rounds import Episode, Killed
+from trident.chaos.rounds import Episode
 from trident.chaos.servers import Trouble, restart
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
@@ -171,51 +171,50 @@ class SparkEpisode(Episode):
     def _drive(self, life: Life) -> None:
         be_program(self.contender, self.place, life)
 
-    def _kill(self, driver: Killed) -> bool:
+    def _kill(self, driver: Process) -> bool:
         self._wait_at_work(driver)
         for _ in range(self.choose.randint(1, _MOST_WORKERS)):
             self.tally.kills["Python worker"] += self._killed(driver, os.getpid(), "worker")
-            driver.process.wait(self.choose.uniform(0, 1))
-        if self.choose.random() < self._jvms and self._killed(driver, driver.process.pid, "JVM"):
+            driver.wait(self.choose.uniform(0, 1))
+        if self.choose.random() < self._jvms and self._killed(driver, driver.pid, "JVM"):
             self.tally.kills["JVM"] += 1
             return True
-        driver.process.close()
+        driver.close()
         return False
 
-    def _stop(self, driver: Killed) -> None:
+    def _stop(self, driver: Process) -> None:
         self._wait_until(driver, lambda phase: phase == "before write")
-        driver.process.wait(self.choose.uniform(0, 0.5))
-        driver.process.stop()
+        driver.wait(self.choose.uniform(0, 0.5))
+        driver.stop()
 
-    def _go_on(self, driver: Killed) -> None:
-        process = driver.process
-        if isinstance(process, WithJVM) and self.choose.random() < self._cut_off:
-            process.leave_workers()
+    def _go_on(self, driver: Process) -> None:
+        if isinstance(driver, WithJVM) and self.choose.random() < self._cut_off:
+            driver.leave_workers()
         else:
-            process.go_on()
+            driver.go_on()
 
     def _fate(self) -> Fate:
         return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
 
-    def _wait_at_work(self, driver: Killed) -> None:
+    def _wait_at_work(self, driver: Process) -> None:
         self._wait_until(driver, lambda phase: phase != STARTING)
 
-    def _wait_until(self, driver: Killed, reached: Callable[[str], bool]) -> None:
+    def _wait_until(self, driver: Process, reached: Callable[[str], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE
         while not reached(driver.life.phase) and time.monotonic() < deadline:
-            if driver.process.wait(0.05, or_stopped=True):
+            if driver.wait(0.05, or_stopped=True):
                 return
 
-    def _killed(self, driver: Killed, root: int, what: str) -> bool:
+    def _killed(self, driver: Process, root: int, what: str) -> bool:
         """Kill one of the processes below `root`, while the driver lives; return whether it was."""
         deadline = time.monotonic() + _PATIENCE
-        while driver.process.outcome is None and time.monotonic() < deadline:
+        while driver.outcome is None and time.monotonic() < deadline:
             found = [pid for pid, is_a in below(root) if is_a == what]
             with suppress(ProcessLookupError):
                 if found:
                     os.kill(self.choose.choice(found), signal.SIGKILL)
                     return True
-            driver.process.wait(0.05)
+            driver.wait(0.05)
         return False
 
 

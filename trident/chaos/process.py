@@ -61,11 +61,12 @@ class Process:
 
     It ends when this process does.
 
-    What it prints goes to `log`, and the traceback of what it fails with.
+    What it prints goes to `log`, and the traceback of what it fails with. A driver has a `life`.
     """
 
     def __init__(self, work: Callable[[], object], log: Path, life: Life | None = None) -> None:
         self.log = log
+        self.life = life or Life(0, UNHARMED, log.with_suffix(".mark"))
         self.outcome: DriverEnd | None = None
         self.stopped = False
         self.born = time.monotonic()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
 import time
-from dataclasses import asdict, dataclass, replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO
 
 from trident.chaos.contender import Contender, EpisodePlace, Reader
 from trident.chaos.process import Process
-from trident.chaos.truth import Reading, Truth
+from trident.chaos.truth import Findings, Reading, Truth
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.printable import shortened
 
@@ -21,52 +18,33 @@ _PATIENCE = 60.0
 _SHOWN = 2000
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What a reader has found in an episode.
-
-    `torn` reads were not the result of some first words, or of fewer than before. How the last read
-    differs from the truth is as in `Differences`.
-    """
-
-    reads: int = 0
-    torn: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    differing: int = 0
-    example: str = ""
-
-
 class ReaderProcess:
     """Reads until it is asked for what it has found."""
 
     def __init__(self, contender: Contender, place: EpisodePlace, truth: Truth) -> None:
-        ask_from, self._ask = os.pipe()
-        self._answer, answer_to = os.pipe()
+        self._pipe, theirs = Pipe()
 
         def work() -> None:
-            os.close(self._ask)
-            findings = _Observer(contender, place, truth).findings(ask_from)
-            with open(answer_to, "w", encoding="utf-8") as answer:
-                json.dump(asdict(findings), answer)
+            self._pipe.close()
+            theirs.send(_Observer(contender, place, truth).findings(theirs))
 
         self._process = Process(work, Path(place.folder, "reader.log"))
-        os.close(ask_from)
-        os.close(answer_to)
+        theirs.close()
 
     def findings(self) -> Findings:
         """Have it read once more, for the last time, and end."""
-        os.close(self._ask)
-        answer: IO[str]
-        with open(self._answer, encoding="utf-8") as answer:
-            told = answer.read()
-        self._process.wait(_PATIENCE)
-        if not told:
+        try:
+            self._pipe.send(None)
+            found: Findings = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.wait(_PATIENCE)
             return Findings(differing=1, example=f"the reader failed: {self._process.problem}")
-        return Findings(**json.loads(told))
+        self._process.wait(_PATIENCE)
+        return found
 
     def close(self) -> None:
         self._process.close()
+        self._pipe.close()
 
 
 class _Observer:
@@ -79,11 +57,11 @@ class _Observer:
         self._seen = 0
         self._found = Findings()
 
-    def findings(self, asked: int) -> Findings:
-        """Read until the other end of a pipe is closed, then for the last time."""
+    def findings(self, asked: Connection) -> Findings:
+        """Read until something comes through a pipe, then for the last time."""
         with self._contender.reading(self._place, self._truth.keys) as reader:
             pause = _PAUSE
-            while not select.select([asked], [], [], pause)[0]:
+            while not asked.poll(pause):
                 began = time.monotonic()
                 self._read(reader)
                 # Of a large table a read takes long, and the machine is for the drivers.
@@ -91,14 +69,7 @@ class _Observer:
             deadline = time.monotonic() + _PATIENCE
             while (last := self._read(reader)) is None and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
-        found = self._truth.differences(last or {})
-        return replace(
-            self._found,
-            lost=found.lost,
-            duplicated=found.duplicated,
-            differing=found.differing,
-            example=found.example or self._found.example,
-        )
+        return self._truth.differences(last or {}) + self._found
 
     def _read(self, reader: Reader) -> Reading | None:
         """Read once, where the store answers and the states have begun."""
@@ -108,12 +79,10 @@ class _Observer:
             return None
         words = self._truth.words_in(reading)
         torn = words is None or words < self._seen
-        example = self._found.example
-        if torn and not example:
+        example = ""
+        if torn and not self._found.example:
             shown = {f"{name} {key}": value for (name, key), value in reading.items()}
             example = f"after {self._seen} words a reader saw {shortened(repr(shown), _SHOWN)}"
         self._seen = max(self._seen, words or 0)
-        self._found = replace(
-            self._found, reads=self._found.reads + 1, torn=self._found.torn + torn, example=example
-        )
+        self._found += Findings(1, int(torn), example=example)
         return reading

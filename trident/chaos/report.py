@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trident.chaos.contender import Contender
 from trident.chaos.process import PHASES
-from trident.chaos.reader import Findings
+from trident.chaos.truth import Findings
 
 _SHOWN = 10
 _COLUMNS = (
@@ -39,8 +39,8 @@ class Tested:
     @property
     def wrong(self) -> bool:
         """Whether anything is that was promised not to be."""
-        torn = self.tally.torn if self.contender.reads_whole else 0
-        return bool(self.tally.miscounted or self.tally.errors or torn)
+        torn = self.tally.found.torn if self.contender.reads_whole else 0
+        return bool(self.tally.found.miscounted or self.tally.errors or torn)
 
     def lines(self) -> list[str]:
         tally = self.tally
@@ -60,11 +60,11 @@ class Tested:
             found.append(f"  store and source: {tally.of_store}")
         promised = "" if self.contender.reads_whole else " (whole reads are not promised)"
         found.append(
-            f"  {tally.lost} lost, {tally.duplicated} duplicated, "
-            f"{tally.torn} torn of {tally.reads} reads{promised}"
+            f"  {tally.found.lost} lost, {tally.found.duplicated} duplicated, "
+            f"{tally.found.torn} torn of {tally.found.reads} reads{promised}"
         )
-        if tally.differing:
-            found.append(f"  {tally.differing} other values differ")
+        if tally.found.differing:
+            found.append(f"  {tally.found.differing} other values differ")
         return found + [f"  {what}" for what in (tally.errors + tally.examples)[:_SHOWN]]
 
 
@@ -90,9 +90,9 @@ def append_row(
         f"{tally.killed_in_take_overs.total():,} killed",
         tally.of_store,
         f"{tally.episodes * tested.words:,}",
-        f"{tally.lost}",
-        f"{tally.duplicated}",
-        f"{tally.torn} of {tally.reads:,}",
+        f"{tally.found.lost}",
+        f"{tally.found.duplicated}",
+        f"{tally.found.torn} of {tally.found.reads:,}",
         f"{len(tally.errors)}",
         comparison,
         seed,
@@ -108,7 +108,7 @@ def _compared(contender: Contender, found: Tested | None) -> str:
         return f"{contender.name}: not yet compared"
     tally = found.tally
     return (
-        f"{contender.name}: {tally.lost} and {tally.duplicated} "
+        f"{contender.name}: {tally.found.lost} and {tally.found.duplicated} "
         f"({tally.kills.total()}, {tally.overtaken})"
     )
 
@@ -135,11 +135,7 @@ class Tally:
     """How many drivers ended because another one had gone on with their batches."""
     store: Counter[str] = field(default_factory=Counter)
     """What happened to the store: ``"restarted"``, ``"paused"``, ``"failed over"``."""
-    reads: int = 0
-    torn: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    differing: int = 0
+    found: Findings = field(default_factory=Findings)
     errors: list[str] = field(default_factory=list)
     """What drivers ended with that they should not end with."""
     examples: list[str] = field(default_factory=list)
@@ -147,18 +143,9 @@ class Tally:
     def add(self, found: Findings, what: str) -> None:
         """Add what a reader has found in an episode, which is called `what`."""
         self.episodes += 1
-        self.reads += found.reads
-        self.torn += found.torn
-        self.lost += found.lost
-        self.duplicated += found.duplicated
-        self.differing += found.differing
+        self.found += found
         if found.example:
             self.examples.append(f"{what}: {found.example}")
-
-    @property
-    def miscounted(self) -> bool:
-        """Whether the states came to anything but the truth."""
-        return bool(self.lost or self.duplicated or self.differing)
 
     @property
     def by_phase(self) -> str:

@@ -95,62 +95,61 @@ class Episode:
             return self._take_over()
         if self.choose.random() < self._troubled and self.troubles:
             return self._trouble()
-        with closing(
-            Killed(self, self._fate() if self.choose.random() < 0.5 else UNHARMED)
-        ) as driver:
+        fate = self._fate() if self.choose.random() < 0.5 else UNHARMED
+        with closing(self._next(fate)) as driver:
             may_fail = not driver.life.fate.point and self._kill(driver)
             return self._done(driver, may_fail=may_fail)
 
-    def _kill(self, driver: Killed) -> bool:
+    def _kill(self, driver: Process) -> bool:
         """Kill a driver at any moment; return whether it may end with an error."""
-        driver.process.wait(self._moment())
-        driver.process.close()
+        driver.wait(self._moment())
+        driver.close()
         return False
 
     def _take_over(self) -> bool:
         """Stop a driver, let another one take over, and continue the first meanwhile."""
-        with closing(Killed(self, self._stopped())) as first:
+        with closing(self._next(self._stopped())) as first:
             if not first.life.fate.point:
                 self._stop(first)
-            first.process.wait(_PATIENCE, or_stopped=True)
-            if first.process.outcome is not None:
+            first.wait(_PATIENCE, or_stopped=True)
+            if first.outcome is not None:
                 return self._done(first)
             # As when it is on a machine that is out of reach: its lock is gone.
             with suppress(FileNotFoundError):
                 (self.place.checkpoint / ".lock").unlink()
             self.tally.overtaken += 1
-            with closing(Killed(self, self._stopped())) as second:
+            with closing(self._next(self._stopped())) as second:
                 # It is continued at any moment, or while the second stands at a point
                 self._wait_at_work(second)
-                second.process.wait(self._moment(), or_stopped=True)
+                second.wait(self._moment(), or_stopped=True)
                 self._go_on(first)
-                first.process.wait(self._moment())
-                second.process.go_on()
-                second.process.wait(self._moment())
+                first.wait(self._moment())
+                second.go_on()
+                second.wait(self._moment())
                 for driver in self.choose.sample([first, second], 2):
-                    driver.process.wait(self._moment())
-                    driver.process.close()
+                    driver.wait(self._moment())
+                    driver.close()
                 killed = self.tally.killed_in_take_overs
                 ended = [self._done(each, killed, alone=False) for each in (first, second)]
                 return any(ended)
 
     def _trouble(self) -> bool:
         """Let the store have trouble while a driver is at work."""
-        with closing(Killed(self, UNHARMED)) as driver:
+        with closing(self._next(UNHARMED)) as driver:
             self._wait_at_work(driver)
-            driver.process.wait(self._moment())
+            driver.wait(self._moment())
             what = self.choose.choice(self.troubles)()
             self.tally.store[what] += 1
-            driver.process.wait(self._moment() + self.pace.life)
-            driver.process.close()
+            driver.wait(self._moment() + self.pace.life)
+            driver.close()
             return self._done(driver, alone=False, may_fail=what in self._mortal)
 
-    def next_life(self, fate: Fate) -> tuple[Life, Process]:
+    def _next(self, fate: Fate) -> Process:
+        """The next driver; dead when this is closed."""
         self._lives += 1
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
-        work = partial(self._drive, life)
-        return life, self._process(work, mark.with_suffix(".log"), life)
+        return self._process(partial(self._drive, life), mark.with_suffix(".log"), life)
 
     def _drive(self, life: Life) -> None:
         """Be a driver, in a process of its own."""
@@ -158,36 +157,35 @@ class Episode:
 
     def _done(
         self,
-        driver: Killed,
+        driver: Process,
         kills: Counter[str] | None = None,
         *,
         alone: bool = True,
         may_fail: bool = False,
     ) -> bool:
         """Note how a driver has ended, in `kills` if so; return whether the record is counted."""
-        process = driver.process
-        if not process.wait(_PATIENCE):
-            process.close()
+        if not driver.wait(_PATIENCE):
+            driver.close()
             self._wrong(f"a driver hung {driver.life.phase}")
         # A start waits for no store, and servers that are started here have little time to answer.
-        if process.outcome is DriverEnd.GAVE_UP:
+        if driver.outcome is DriverEnd.GAVE_UP:
             self._given_up += 1
         elif driver.life.phase != STARTING:
             self._given_up = 0
         if self._given_up == _MOST_GIVEN_UP:
-            self._wrong(f"{_MOST_GIVEN_UP} drivers in a row found no store: {process.problem}")
+            self._wrong(f"{_MOST_GIVEN_UP} drivers in a row found no store: {driver.problem}")
             self._given_up = 0
-        self.tally.refused += process.outcome is DriverEnd.OVERTAKEN
-        match process.outcome:
+        self.tally.refused += driver.outcome is DriverEnd.OVERTAKEN
+        match driver.outcome:
             case DriverEnd.KILLED:
                 (self.tally.kills if kills is None else kills)[driver.life.phase] += 1
                 if driver.life.fate.point:
-                    self.pace.learn(time.monotonic() - process.born)
+                    self.pace.learn(time.monotonic() - driver.born)
             case DriverEnd.FAILED if not may_fail:
-                self._wrong(f"a driver failed: {process.problem}")
+                self._wrong(f"a driver failed: {driver.problem}")
             case DriverEnd.OVERTAKEN if alone:
-                self._wrong(f"a driver was refused, and there was no other: {process.problem}")
-        return process.outcome is DriverEnd.FINISHED
+                self._wrong(f"a driver was refused, and there was no other: {driver.problem}")
+        return driver.outcome is DriverEnd.FINISHED
 
     _process: ClassVar[type[Process]] = Process
     """Of a driver."""
@@ -201,17 +199,17 @@ class Episode:
     _mortal: ClassVar[Collection[str]] = ()
     """The troubles that may end a driver with any error."""
 
-    def _wait_at_work(self, driver: Killed) -> None:
+    def _wait_at_work(self, driver: Process) -> None:
         """Wait until a driver is at work, where that takes longer than a moment."""
 
-    def _stop(self, driver: Killed) -> None:
+    def _stop(self, driver: Process) -> None:
         """Stop a driver at any moment."""
         self._wait_at_work(driver)
-        driver.process.wait(self._moment())
-        driver.process.stop()
+        driver.wait(self._moment())
+        driver.stop()
 
-    def _go_on(self, driver: Killed) -> None:
-        driver.process.go_on()
+    def _go_on(self, driver: Process) -> None:
+        driver.go_on()
 
     def _wrong(self, what: str) -> None:
         self.tally.errors.append(f"{self.place.name}, round {self.tally.rounds}: {what}")
@@ -227,16 +225,6 @@ class Episode:
             return UNHARMED
         fate = self._fate()
         return Fate(fate.point, fate.passes, signal.SIGSTOP)
-
-
-class Killed:
-    """A driver, dead when this is closed."""
-
-    def __init__(self, episode: Episode, fate: Fate) -> None:
-        self.life, self.process = episode.next_life(fate)
-
-    def close(self) -> None:
-        self.process.close()
 
 
 @dataclass
@@ -297,9 +285,9 @@ class _Line:
         now = time.monotonic()
         if now - self._said >= _SECONDS_A_LINE:
             self._said = now
-            tally = self._tally
+            tally, found = self._tally, self._tally.found
             self._say(
                 f"{now - self._began:5.0f} s  {self._name}: {tally.rounds} rounds, "
-                f"{tally.kills.total()} kills, {tally.lost} lost, {tally.duplicated} duplicated, "
-                f"{tally.torn} torn of {tally.reads} reads"
+                f"{tally.kills.total()} kills, {found.lost} lost, {found.duplicated} duplicated, "
+                f"{found.torn} torn of {found.reads} reads"
             )

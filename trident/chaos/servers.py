@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from trident.backends.state_url import StateURL
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.mariadb import MariaDBServer
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
@@ -69,66 +70,61 @@ def _role(node: RedisServer) -> str:
     return next((line[5:] for line in lines if line.startswith("role:")), "")
 
 
-@contextmanager
-def _redis(folder: Path) -> Iterator[Started]:
-    with RedisServer(folder / "redis", *_DURABLE) as server:
-        troubles = [partial(pause, server), partial(restart, server)]
-        yield Started(server.url, troubles, (server.host, server.port))
+StartServer = Callable[[Path], AbstractContextManager[Started]]
+
+
+def _alone(
+    make: Callable[[Path], Any],
+    away: float = 2 * TIMEOUT,
+    timeout: float | None = None,
+    what: str = "",
+) -> StartServer:
+    """Start one server, which is paused for `away` seconds at a time, and restarted."""
+
+    @contextmanager
+    def run(folder: Path) -> Iterator[Started]:
+        with make(folder) as server:
+            troubles = [
+                lambda: f"{what}{pause(server, away)}",
+                lambda: f"{what}{restart(server)}",
+            ]
+            redis = (server.host, server.port) if isinstance(server, RedisServer) else None
+            yield Started(server.url, troubles, redis, timeout)
+
+    return run
 
 
 @contextmanager
 def _memcached(folder: Path) -> Iterator[Started]:
     # It keeps nothing over a restart, so it is only paused.
-    with MemcachedServers(folder / "memcached") as servers:
+    with MemcachedServers(folder) as servers:
         yield Started(servers.url, [partial(pause, node) for node in servers.nodes])
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[Started]:
-    with PostgresServer(folder / "postgres") as server:
-        yield Started(server.url, [partial(pause, server), partial(restart, server)])
-
-
-@contextmanager
-def _hbase(folder: Path) -> Iterator[Started]:
-    with HBaseServer(folder / "hbase") as server:
-        troubles = [partial(pause, server, 3.0), partial(restart, server)]
-        yield Started(server.url, troubles, timeout=2.0)
-
-
-@contextmanager
 def _redis_cluster(folder: Path) -> Iterator[Started]:
-    with ReplicatedCluster(folder / "redis-cluster") as cluster:
+    with ReplicatedCluster(folder) as cluster:
         troubles: list[Trouble] = [cluster.fail_over, partial(pause, cluster.nodes[0])]
         # A write that no replica has yet would be gone with its master.
         options = {"wait_replicas": "1", "wait_timeout": "0.3", "partitions": "6"}
         yield Started(cluster.url, troubles, options=options)
 
 
-@contextmanager
-def _database(server: PostgresServer | MariaDBServer) -> Iterator[Started]:
-    # A transaction, or the wait for another one's locks, takes longer than an answer.
-    with server:
-        troubles = [partial(pause, server, 3.0), partial(restart, server)]
-        yield Started(server.url, troubles, timeout=2.0)
-
-
-Servers = Mapping[str, Callable[[Path], Any]]
+Servers = Mapping[str, StartServer]
 STORES: Servers = {
-    "redis": _redis,
+    "redis": _alone(lambda folder: RedisServer(folder, *_DURABLE)),
     "redis+cluster": _redis_cluster,
     "memcached": _memcached,
-    "postgresql": _postgres,
-    "hbase": _hbase,
+    "postgresql": _alone(PostgresServer),
+    "hbase": _alone(HBaseServer, 3.0, 2.0),
 }
+# A transaction, or the wait for another one's locks, takes longer than an answer.
 DATABASES: Servers = {
-    **dict.fromkeys(
-        ("postgresql", "postgres"), lambda folder: _database(PostgresServer(folder / "postgres"))
-    ),
-    **dict.fromkeys(
-        ("mysql", "mariadb"), lambda folder: _database(MariaDBServer(folder / "mariadb"))
-    ),
+    **dict.fromkeys(("postgresql", "postgres"), _alone(PostgresServer, 3.0, 2.0)),
+    **dict.fromkeys(("mysql", "mariadb"), _alone(MariaDBServer, 3.0, 2.0)),
 }
+LOGS: Servers = {"s3": _alone(SeaweedServer, 1.5, what="checkpoint ")}
+SOURCES: Servers = {"kafka": _alone(KafkaServer, 3.0, what="broker ")}
 
 
 @contextmanager
@@ -139,7 +135,7 @@ def started(option: str, scheme: str, servers: Servers, folder: Path) -> Iterato
             f"{option}: the URL names no host, and no server is started for", scheme, [*servers]
         )
     try:
-        with servers[scheme](folder) as server:
+        with servers[scheme](folder / scheme) as server:
             yield server
     except MissingServer as missing:
         raise UsageError(f"{option} {scheme}: {missing}") from None
@@ -155,15 +151,8 @@ def checkpoints(text: str | None, folder: Path) -> Iterator[Started]:
         what = "--checkpoint: it is s3:, for which a server is started, or a URL with a path, found"
         raise UsageError(what, str(url))
     else:
-        try:
-            with SeaweedServer(folder / "seaweedfs") as server:
-                troubles = [
-                    lambda: f"checkpoint {pause(server, 1.5)}",
-                    lambda: f"checkpoint {restart(server)}",
-                ]
-                yield Started(f"{server.url}&timeout=1", troubles)
-        except MissingServer as missing:
-            raise UsageError(f"--checkpoint s3: {missing}") from None
+        with started("--checkpoint", "s3", LOGS, folder) as server:
+            yield replace(server, url=f"{server.url}&timeout=1")
 
 
 class Hurtable(Protocol):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
+from operator import add
 from typing import Any
 
 Key = tuple[str, tuple[Any, ...] | None]
@@ -16,17 +17,30 @@ Reading = Mapping[Key, Any]
 
 
 @dataclass(frozen=True)
-class Differences:
-    """How a reading differs from the truth.
+class Findings:
+    """What came of reads.
 
-    `lost` and `duplicated` are by how much the numbers are too small and too large, all together; a
-    number that is missing is too small by all of it. `differing` values are no whole numbers.
+    `torn` ones were not the result of some first words, or of fewer than before. `lost` and
+    `duplicated` are by how much the numbers of the last one are too small and too large, all
+    together; a number that is missing is too small by all of it. `differing` values are no whole
+    numbers.
     """
 
+    reads: int = 0
+    torn: int = 0
     lost: int = 0
     duplicated: int = 0
     differing: int = 0
     example: str = ""
+
+    def __add__(self, other: Findings) -> Findings:
+        summed = Findings(*map(add, astuple(self), astuple(other)))
+        return replace(summed, example=self.example or other.example)
+
+    @property
+    def miscounted(self) -> bool:
+        """Whether the states came to anything but the truth."""
+        return bool(self.lost or self.duplicated or self.differing)
 
 
 class Truth:
@@ -68,7 +82,7 @@ class Truth:
             possible &= self._holding.get((key, _comparable(reading.get(key))), 0)
         return possible.bit_length() - 1 if possible else None
 
-    def differences(self, reading: Reading) -> Differences:
+    def differences(self, reading: Reading) -> Findings:
         """Compare a reading with what all words come to."""
         lost = duplicated = differing = 0
         example = ""
@@ -84,7 +98,7 @@ class Truth:
                 lost, duplicated = lost + max(-more, 0), duplicated + max(more, 0)
             else:
                 differing += 1
-        return Differences(lost, duplicated, differing, example)
+        return Findings(0, 0, lost, duplicated, differing, example)
 
 
 def _comparable(value: Any) -> Any:

@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
                     compared[contender] = tested(contender, truth, _seen_to_fail)
         finally:  # also when it is interrupted
             _end(arguments, found, compared)
-    can_fail = all(each is None or each.tally.miscounted for each in compared.values())
+    can_fail = all(each is None or each.tally.found.miscounted for each in compared.values())
     if not can_fail:
         _say("nothing wrong was found where something has to be: this run proves nothing")
     return int(found.wrong or not can_fail)
@@ -200,7 +200,7 @@ def _until(arguments: argparse.Namespace) -> Callable[[Tally], bool]:
 
 
 def _seen_to_fail(tally: Tally) -> bool:
-    return tally.miscounted or bool(tally.errors) or tally.episodes >= _COMPARED_EPISODES
+    return tally.found.miscounted or bool(tally.errors) or tally.episodes >= _COMPARED_EPISODES
 
 
 def _command(arguments: argparse.Namespace) -> str:
