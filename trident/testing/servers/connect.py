@@ -16,6 +16,7 @@ _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 class ConnectServer(ServerProcess):
     """A server of Spark Connect, whose Python workers are this interpreter, with its path."""
 
+    scheme = "sc"
     program = "spark-submit"
     package = "default-jre-headless"
     patience = 120.0
@@ -30,10 +31,6 @@ class ConnectServer(ServerProcess):
             "spark.connect.grpc.binding.port": str(self.port),
             **(settings or {}),
         }
-
-    @property
-    def url(self) -> str:
-        return f"sc://{self.host}:{self.port}"
 
     def command(self) -> Sequence[str]:
         found = find_spec("pyspark")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from trident.testing.servers.java import jars, jdk
-from trident.testing.servers.process import ServerProcess, free_port
+from trident.testing.servers.java import JavaServer, jars
+from trident.testing.servers.process import free_port
 
 _HERE = Path(__file__).parent
 _MODULES = (
@@ -28,32 +28,26 @@ log4j.appender.console.layout.ConversionPattern=%d %p %c{1}: %m%n
 """
 
 
-class HBaseServer(ServerProcess):
+class HBaseServer(JavaServer):
     """HBase behind its Thrift gateway, which keeps in its folder what it has acknowledged."""
 
-    program = "java"
-    package = "default-jdk-headless"
+    scheme = "hbase"
     patience = 90.0
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._zookeeper = free_port()
 
-    @property
-    def url(self) -> str:
-        return f"hbase://{self.host}:{self.port}"
-
     def command(self) -> Sequence[str]:
-        java, classpath = jdk("HBase's launcher"), jars("hbase")
+        classpath = jars("hbase")
         settings = self.folder / "settings"
         settings.mkdir(exist_ok=True)
-        (settings / "hbase-site.xml").write_text(_site(self._settings()))
-        (settings / "log4j.properties").write_text(_LOGGING)
+        self.written("settings/hbase-site.xml", _site(self._settings()))
+        self.written("settings/log4j.properties", _LOGGING)
         modules = [f"--add-{kind}={name}=ALL-UNNAMED" for kind, name in map(str.split, _MODULES)]
-        limits = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        classes = ["-cp", f"{settings}{os.pathsep}{classpath}/*", str(_HERE / "OneHBase.java")]
         network = "-Djava.net.preferIPv4Stack=true"
-        return [java, *limits, network, *modules, *classes, str(self.port)]
+        run = self.java(f"{settings}{os.pathsep}{classpath}/*", "512m", network, *modules)
+        return [*run, str(_HERE / "OneHBase.java"), str(self.port)]
 
     def _settings(self) -> Mapping[str, object]:
         return {

@@ -6,11 +6,33 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
-from trident.testing.servers.process import MissingServer
+from trident.testing.servers.process import MissingServer, ServerProcess
 
 _HERE = Path(__file__).parent
+
+
+class JavaServer(ServerProcess):
+    """A server that is written in Java."""
+
+    program = "java"
+    package = "default-jdk-headless"
+    patience = 60.0
+
+    def java(self, classpath: object, memory: str, *options: str) -> list[str]:
+        """The JVM, with what is small and starts quickly."""
+        limits = [f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [jdk(type(self).__name__), *limits, *options, "-cp", str(classpath)]
+
+    def written(self, name: str, text: str | Mapping[str, object]) -> Path:
+        """A file in its folder, of some text or of settings."""
+        if not isinstance(text, str):
+            text = "".join(f"{setting}={value}\n" for setting, value in text.items())
+        file = self.folder / name
+        file.write_text(text)
+        return file
 
 
 def jdk(server: str) -> str:

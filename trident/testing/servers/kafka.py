@@ -9,8 +9,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trident.testing.servers.java import jars, jdk
-from trident.testing.servers.process import ServerProcess, free_port
+from trident.testing.servers.java import JavaServer, jars
+from trident.testing.servers.process import free_port
 
 _LOGGING = """\
 Configuration:
@@ -26,34 +26,24 @@ Configuration:
 """
 
 
-class KafkaServer(ServerProcess):
+class KafkaServer(JavaServer):
     """One broker that is its own controller; what it has acknowledged outlives a kill."""
 
-    program = "java"
-    package = "default-jdk-headless"
-    patience = 60.0
+    scheme = "kafka"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._controller = free_port()
 
-    @property
-    def url(self) -> str:
-        return f"kafka://{self.host}:{self.port}"
-
     def command(self) -> Sequence[str]:
-        java, classpath = jdk("Kafka"), jars("kafka")
-        properties, logging = self.folder / "server.properties", self.folder / "log4j2.yaml"
-        lines = [f"{name}={value}\n" for name, value in self._settings().items()]
-        properties.write_text("".join(lines))
-        logging.write_text(_LOGGING)
-        limits = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        run = [java, *limits, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{classpath}/*"]
-        broker = ["exec", *run, "kafka.Kafka", str(properties)]
+        properties = str(self.written("server.properties", self._settings()))
+        logging = f"-Dlog4j2.configurationFile={self.written('log4j2.yaml', _LOGGING)}"
+        run = self.java(f"{jars('kafka')}/*", "256m", "-Xms64m", logging)
+        broker = ["exec", *run, "kafka.Kafka", properties]
         if (self.folder / "data" / "meta.properties").exists():
             return ["sh", "-c", shlex.join(broker)]
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
         return ["sh", "-ec", f"{shlex.join([*run, *tool])}{os.linesep}{shlex.join(broker)}"]
 
     def _settings(self) -> Mapping[str, object]:

@@ -15,16 +15,13 @@ class MemcachedServer(ServerProcess):
     Options are those of its command line: ``"-m", "1"`` for a megabyte of memory.
     """
 
+    scheme = "memcached"
     program = "memcached"
     package = "memcached"
 
     def __init__(self, folder: Path, *options: str) -> None:
         super().__init__(folder)
         self.options = options
-
-    @property
-    def url(self) -> str:
-        return f"memcached://{self.host}:{self.port}"
 
     def command(self) -> Sequence[str]:
         place = ["-l", self.host, "-p", str(self.port), "-U", "0"]

@@ -58,6 +58,7 @@ class ServerProcess(ABC):
     the port it had. `process` is what was started last.
     """
 
+    scheme: ClassVar[str] = ""
     program: ClassVar[str]
     package: ClassVar[str]
     patience: ClassVar[float] = 30.0
@@ -75,9 +76,9 @@ class ServerProcess(ABC):
         self._guard: subprocess.Popen[bytes] | None = None
 
     @property
-    @abstractmethod
     def url(self) -> str:
         """The address that `state_from_url` takes."""
+        return f"{self.scheme}://{self.host}:{self.port}"
 
     @abstractmethod
     def command(self) -> Sequence[str]:

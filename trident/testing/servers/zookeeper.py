@@ -8,8 +8,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from trident.testing.servers.java import jdk
-from trident.testing.servers.process import MissingServer, ServerProcess
+from trident.testing.servers.java import JavaServer
+from trident.testing.servers.process import MissingServer
 
 _LOGGING = """\
 rootLogger.level = WARN
@@ -20,27 +20,16 @@ appender.stderr.target = SYSTEM_ERR
 """
 
 
-class ZooKeeperServer(ServerProcess):
+class ZooKeeperServer(JavaServer):
     """One ZooKeeper server, which syncs what it acknowledges, and so outlives a kill."""
 
-    program = "java"
-    package = "default-jdk-headless"
-    patience = 60.0
-
-    @property
-    def url(self) -> str:
-        return f"zookeeper://{self.host}:{self.port}"
+    scheme = "zookeeper"
 
     def command(self) -> Sequence[str]:
-        java, classpath = jdk("ZooKeeper"), _jars()
-        settings, logging = self.folder / "zoo.cfg", self.folder / "log4j2.properties"
-        lines = [f"{name}={value}\n" for name, value in self._settings().items()]
-        settings.write_text("".join(lines))
-        logging.write_text(_LOGGING)
-        limits = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        log = f"-Dlog4j2.configurationFile={logging}"
+        settings = self.written("zoo.cfg", self._settings())
+        logging = f"-Dlog4j2.configurationFile={self.written('log4j2.properties', _LOGGING)}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        return [java, *limits, log, "-cp", f"{classpath}/*", main, str(settings)]
+        return [*self.java(f"{_jars()}/*", "128m", logging), main, str(settings)]
 
     def answers(self) -> bool:
         # Not by "ruok", which is answered before there can be sessions.
