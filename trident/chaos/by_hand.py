@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,23 +32,6 @@ from trident.states.values import Token
 
 Write = Callable[[], object]
 """Writes a batch that was prepared."""
-
-
-class Incremented:
-    """Numbers in Redis, by ``INCRBY``."""
-
-    def __init__(self, host: str, port: int, prefix: str) -> None:
-        self._prefix = prefix
-        self._socket = socket.create_connection((host, port), timeout=5)
-        self._answers = self._socket.makefile("rb")
-
-    def add(self, amounts: Mapping[str, int]) -> list[int]:
-        lines = [f"INCRBY {self._prefix}:{name} {more}\r\n" for name, more in amounts.items()]
-        self._socket.sendall("".join(lines).encode())
-        return [int(self._answers.readline()[1:] or 0) for _ in lines]
-
-    def read(self, names: Sequence[str]) -> list[int]:
-        return self.add(dict.fromkeys(names, 0))
 
 
 class ReadAndPut:
@@ -128,17 +110,10 @@ class ByHand(Contender):
 
 @dataclass(frozen=True)
 class CountedByHand(ByHand):
-    """A loop that counts in any store.
-
-    `redis` is where the store is, if it is a Redis server: then numbers are incremented by it.
-    """
+    """A loop that counts in any store."""
 
     factory: MapStateFactory
-    redis: tuple[str, int] | None
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
+    name = "a plain loop that reads, adds and puts"
 
     def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
         add = self.counters(place).add
@@ -146,24 +121,16 @@ class CountedByHand(ByHand):
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        opened: list[Incremented | ReadAndPut] = []
+        counters = self.counters(place)
         names = ["" if key is None else str(key[0]) for _, key in keys]
 
         def read() -> Reading:
-            if not opened:
-                opened.append(self.counters(place))
-            try:
-                found = opened[0].read(names)
-            except OSError:
-                opened.clear()
-                raise
+            found = counters.read(names)
             return {key: number or None for key, number in zip(keys, found, strict=True)}
 
         yield read
 
-    def counters(self, place: EpisodePlace) -> Incremented | ReadAndPut:
-        if self.redis is not None:
-            return Incremented(*self.redis, place.name)
+    def counters(self, place: EpisodePlace) -> ReadAndPut:
         return ReadAndPut(self.factory, place.name)
 
 

@@ -92,10 +92,7 @@ class ForeachBatchByHand(CountedByHand):
 
     source: FrameWords
     points = ("before write", "after write")  # type: ignore[assignment]
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"foreachBatch and {'INCRBY' if self.redis else 'reads, adds and puts'}"
+    name = "foreachBatch that reads, adds and puts"
 
     def before(self, place: EpisodePlace) -> None:
         self.source.before(place)
@@ -268,10 +265,8 @@ class SparkPrograms(Way):
     def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> DeclaredForSpark:
         return DeclaredForSpark(name, kept, source, self.server)
 
-    def by_hand(
-        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
-    ) -> Sequence[Contender]:
-        return [ForeachBatchByHand(record, MOST, plain, redis, FrameWords(record, MOST))]
+    def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
+        return [ForeachBatchByHand(record, MOST, plain, FrameWords(record, MOST))]
 
 
 class SparkClients(SparkPrograms):
@@ -287,9 +282,7 @@ class SparkClients(SparkPrograms):
             self.server = server.url
             yield [lambda: restart(server) and _RESTARTED]
 
-    def by_hand(
-        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
-    ) -> Sequence[Contender]:
+    def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         return []  # what has no states would need a streaming DataFrame
 
 

@@ -33,15 +33,10 @@ Trouble = Callable[[], str]
 
 @dataclass(frozen=True)
 class Started:
-    """A server that runs.
-
-    `redis` is where it is, if it is one Redis server; `options` are further ones of the state's
-    URL.
-    """
+    """A server that runs; `options` are further ones of the state's URL."""
 
     url: str
     troubles: Sequence[Trouble] = ()
-    redis: tuple[str, int] | None = None
     timeout: float | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,8 +83,7 @@ def _alone(
                 lambda: f"{what}{pause(server, away)}",
                 lambda: f"{what}{restart(server)}",
             ]
-            redis = (server.host, server.port) if isinstance(server, RedisServer) else None
-            yield Started(server.url, troubles, redis, timeout)
+            yield Started(server.url, troubles, timeout)
 
     return run
 

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 class MapStore:
     """Where maps are kept; `TableStore` is its like for tables.
 
-    `redis` is where it is, if it is one Redis server. Each of the `troubles` returns what it was.
+    Each of the `troubles` returns what it was.
     """
 
     url: str
-    redis: tuple[str, int] | None = None
     troubles: Sequence[Trouble] = ()
 
     def record(self, seed: str, length: int) -> Record:
@@ -48,7 +47,7 @@ class MapStore:
         # Of values alone: a batch that runs twice counts twice
         url = StateURL.parse(self.url)
         plain = _factory(replace(url, options={**url.options, "kind": "nontransactional"}))
-        by_hand = way.by_hand(record, plain, self.redis)
+        by_hand = way.by_hand(record, plain)
         return [*by_hand, way.declared("kind=nontransactional", Maps(word_count, plain), source)]
 
 
@@ -69,14 +68,11 @@ def opened(text: str, folder: Path) -> Iterator[MapStore]:
     if url.scheme == "sqlite":
         yield MapStore(text if url.path else url_at(f"sqlite:{folder}/state.db", url.options))
     elif url.hosts:
-        [place, *others] = url.hosts
-        alone = url.scheme == "redis" and not others and url.password is None
-        where = (place[0], place[1] or 6379) if alone and url.path in ("", "/0", "/") else None
-        yield MapStore(text, where)
+        yield MapStore(text)
     else:
         with started("--state", url.scheme, STORES, folder) as server:
             options = {"timeout": str(server.timeout or TIMEOUT), **server.options, **url.options}
-            yield MapStore(url_at(server.url, options), server.redis, server.troubles)
+            yield MapStore(url_at(server.url, options), server.troubles)
 
 
 def url_at(place: str, options: Mapping[str, str]) -> str:

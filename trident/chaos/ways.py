@@ -48,9 +48,6 @@ class Way:
         """Return a topology as a contender."""
         return Declared(name, kept.forked(), source)
 
-    def by_hand(
-        self, record: Record, plain: MapStateFactory, redis: tuple[str, int] | None
-    ) -> Sequence[Contender]:
+    def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         """Return the same, written by hand, in ways that can't be exact."""
-        parts = (record, MOST, plain, redis)
-        return [CountedByHand(*parts), Classical(*parts)]
+        return [each(record, MOST, plain) for each in (CountedByHand, Classical)]
