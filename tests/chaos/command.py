@@ -33,23 +33,23 @@ class Said:
     @property
     def kills(self) -> int:
         """How often drivers, and with Spark what is below them, were killed."""
-        return self._number(r"(\d+) kills,")
+        return self._number(r"^  kills: ([\d,]+)")
 
     @property
     def lost(self) -> int:
-        return self._number(r"^  (\d+) lost")
+        return self._number(r"^  lost: (\d+)")
 
     @property
     def duplicated(self) -> int:
-        return self._number(r"lost, (\d+) duplicated")
+        return self._number(r"^  duplicated: (\d+)")
 
     @property
     def torn(self) -> int:
-        return self._number(r"(\d+) torn of")
+        return self._number(r"^  torn reads: (\d+)")
 
     @property
     def reads(self) -> int:
-        return self._number(r"torn of (\d+) reads")
+        return self._number(r"^  torn reads: \d+ of ([\d,]+)")
 
     @property
     def main(self) -> str:
@@ -59,20 +59,20 @@ class Said:
     @property
     def take_overs(self) -> int:
         """How many drivers were stopped, and continued when another one had taken over."""
-        return self._number(r"^  (\d+) drivers were stopped")
+        return self._number(r"^  continued after a take-over: ([\d,]+)")
 
     @property
     def compared(self) -> list[int]:
         """How much was lost or duplicated by each of what can't be exact."""
         compared = self.text.partition("for comparison")[2]
-        found = re.findall(r"^  (\d+) lost, (\d+) dup", compared, re.M)
+        found = re.findall(r"^  lost: (\d+)\n  duplicated: (\d+)$", compared, re.M)
         return [int(lost) + int(duplicated) for lost, duplicated in found]
 
     def _number(self, pattern: str) -> int:
         # The last: lines of progress come before
         found = re.findall(pattern, self.main, re.M)
         assert found, self.text + self.errors
-        return int(found[-1])
+        return int(found[-1].replace(",", ""))
 
 
 def chaos(folder: Path, *words: str) -> Said:

@@ -12,20 +12,6 @@ from trident.chaos.process import PHASES
 from trident.chaos.truth import Findings
 
 _SHOWN = 10
-_COLUMNS = (
-    "state",
-    "source",
-    "kills",
-    "continued after a take-over",
-    "store and source",
-    "words counted",
-    "lost",
-    "duplicated",
-    "torn reads",
-    "drivers that failed",
-    "for comparison: lost and duplicated after so many kills and take-overs",
-    "seed",
-)
 
 
 @dataclass(frozen=True)
@@ -42,30 +28,32 @@ class Tested:
         torn = self.tally.found.torn if self.contender.reads_whole else 0
         return bool(self.tally.found.miscounted or self.tally.errors or torn)
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was found, by what it is called."""
+        tally, found = self.tally, self.tally.found
+        killed = tally.killed_in_take_overs.total()
+        taken_over = f"{tally.overtaken:,}, {tally.refused:,} refused, {killed:,} killed"
+        return {
+            "kills": f"{tally.kills.total():,}",
+            "continued after a take-over": taken_over,
+            "store and source": tally.of_store,
+            "words counted": f"{tally.episodes * self.words:,}",
+            "lost": f"{found.lost}",
+            "duplicated": f"{found.duplicated}",
+            "torn reads": f"{found.torn} of {found.reads:,}",
+            "drivers that failed": f"{len(tally.errors)}",
+        }
+
     def lines(self) -> list[str]:
-        tally = self.tally
-        kills = tally.kills.total()
-        found = [
-            f"{self.contender.name}: {tally.rounds} rounds, {kills} kills, "
-            f"{tally.episodes} times {self.words} words"
-        ]
-        found.append(f"  kills by phase: {tally.by_phase or 'none'}")
-        if tally.overtaken:
-            found.append(
-                f"  {tally.overtaken} drivers were stopped, and continued after a take-over; "
-                f"{tally.refused} were refused when another one had gone on; "
-                f"{tally.killed_in_take_overs.total()} of these rounds' drivers were killed"
-            )
-        if tally.store:
-            found.append(f"  store and source: {tally.of_store}")
-        promised = "" if self.contender.reads_whole else " (whole reads are not promised)"
-        found.append(
-            f"  {tally.found.lost} lost, {tally.found.duplicated} duplicated, "
-            f"{tally.found.torn} torn of {tally.found.reads} reads{promised}"
-        )
-        if tally.found.differing:
-            found.append(f"  {tally.found.differing} other values differ")
-        return found + [f"  {what}" for what in (tally.errors + tally.examples)[:_SHOWN]]
+        facts = {**self.facts, "kills by phase": self.tally.by_phase}
+        if self.tally.found.differing:
+            facts["other values that differ"] = f"{self.tally.found.differing}"
+        if not self.contender.reads_whole:
+            facts["torn reads"] += " (whole reads are not promised)"
+        told = [f"{self.contender.name}: {self.tally.rounds} rounds"]
+        told += [f"  {name}: {fact}" for name, fact in facts.items() if fact]
+        return told + [f"  {what}" for what in (self.tally.errors + self.tally.examples)[:_SHOWN]]
 
 
 def append_row(
@@ -80,27 +68,18 @@ def append_row(
 
     What can't be exact is compared, None where it is not yet.
     """
-    tally = tested.tally
     comparison = "; ".join(_compared(each, found) for each, found in compared.items())
-    cells = (
-        f"`{state}`",
-        source,
-        f"{tally.kills.total():,}",
-        f"{tally.overtaken:,}, {tally.refused:,} refused, "
-        f"{tally.killed_in_take_overs.total():,} killed",
-        tally.of_store,
-        f"{tally.episodes * tested.words:,}",
-        f"{tally.found.lost}",
-        f"{tally.found.duplicated}",
-        f"{tally.found.torn} of {tally.found.reads:,}",
-        f"{len(tally.errors)}",
-        comparison,
-        seed,
-    )
+    row = {
+        "state": f"`{state}`",
+        "source": source,
+        **tested.facts,
+        "for comparison: lost and duplicated after so many kills and take-overs": comparison,
+        "seed": seed,
+    }
     with table.open("a", encoding="utf-8") as file:
         if file.tell() == 0:
-            file.write(f"{_row(_COLUMNS)}{_row(['---'] * len(_COLUMNS))}")
-        file.write(_row(cells))
+            file.write(f"{_row([*row])}{_row(['---'] * len(row))}")
+        file.write(_row([*row.values()]))
 
 
 def _compared(contender: Contender, found: Tested | None) -> str:
