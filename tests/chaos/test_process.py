@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from trident.batch.watchpoints import reached
+from trident.chaos.kafka_words import KafkaWords
 from trident.chaos.process import STARTING, DriverEnd, Fate, Life, Process
+from trident.chaos.record import Record
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
 
@@ -66,3 +68,8 @@ def test_how_a_driver_ended_is_told_by_its_error(
     assert process.outcome is outcome
     if outcome is DriverEnd.FAILED:
         assert process.problem == "ValueError: of the user's"
+
+
+def test_what_is_compared_may_read_a_topic_of_a_broker_that_is_hurt() -> None:
+    words = KafkaWords(Record("1", 3), 9, "here:9092", [lambda: "broker paused"])
+    assert len({words, KafkaWords(Record("1", 3), 9, "here:9092")}) == 1

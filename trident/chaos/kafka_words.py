@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class KafkaWords(WordSource):
     record: Record
     most: int
     servers: str
-    troubles: Sequence[Callable[[], str]] = ()
+    troubles: Sequence[Callable[[], str]] = field(default=(), compare=False)
 
     def before(self, place: EpisodePlace) -> None:
         settings = {"bootstrap.servers": self.servers}
