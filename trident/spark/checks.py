@@ -1,8 +1,9 @@
-"""What Spark can't run of a group, found when it is started."""
+"""The jobs of a group on Spark, and what Spark can't run of it, found when it is started."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyspark import cloudpickle
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from trident.errors import FieldError, OperationTypeError
 from trident.job.compile import Spark, compile_job
-from trident.job.job import ByKey, Chosen, Gather, Job, Kernels, LookUp, Update
+from trident.job.job import ByKey, Chosen, Gather, Job, Kernels, LookUp, NativeStep, Update
 from trident.job.native import native_prefixes, without_prefixes
 from trident.job.passes import partitions_asked
 from trident.kernels.kernel import Kernel
@@ -18,12 +19,24 @@ from trident.kernels.task import StepName
 from trident.plan.nodes import Node
 from trident.plan.plan import BatchGroup, Part
 from trident.spark.access import access_to
-from trident.spark.group import SparkGroup
 from trident.spark.natives import makes_rows
 from trident.spark.settings import default_partitions
 from trident.spouts.classic import has_partitions
 
 _OURS = "__trident"
+
+
+@dataclass(frozen=True)
+class SparkGroup:
+    """A batch group with its jobs: for `large` batches, `few` aggregates, or a `small` batch."""
+
+    group: BatchGroup
+    partitions: int
+    tasks: int
+    large: Job
+    few: Job
+    small: Job
+    prefixes: Mapping[str, tuple[NativeStep, ...]]
 
 
 def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:

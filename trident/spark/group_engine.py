@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import Lock
 from time import perf_counter
@@ -18,7 +18,7 @@ from trident.batch.computed import Computed, Computing, DeferredUpdate, Postpone
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
-from trident.job.job import Job, Kernels, Source
+from trident.job.job import Job, Kernels, LookUp, Source, Update
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.operations.counters import CounterBook
@@ -27,20 +27,20 @@ from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
 from trident.spark.access import access_to
+from trident.spark.checks import SparkGroup
 from trident.spark.counts import TaskCounts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
-from trident.spark.group import SparkGroup
-from trident.spark.job_run import JobRun
+from trident.spark.job_run import JobRun, Write
 from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
 from trident.spark.local_frame import local_frame, local_table
 from trident.spark.packed import PackedRowsKernel, packed_frame
+from trident.spark.query_kernel import view_of
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
-from trident.spark.stage import StageContext
+from trident.spark.stage import StageContext, prepared
 from trident.spark.staged_updates import packed, unpacked
-from trident.spark.states_here import Noted, StatesHere, Written
 from trident.spark.update_stage import update_state
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -82,7 +82,7 @@ class SparkGroupEngine:
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
         self._few = False
-        self._here = StatesHere(self._states)
+        self._asking = Lock()
         self._beside: ThreadPoolExecutor | None = None
         self._latest: int | None = None
         self._counting = Lock()
@@ -153,11 +153,17 @@ class SparkGroupEngine:
         if self._begins_first:
             run = partial(self._run, inputs, small, tuples, making, released)
             return Postponed("spark", tuples, run)
-        noted = Noted()
+        updates: list[DeferredUpdate] = []
+
+        def note(update: Update, block: Block, task: Task) -> Block:
+            if update.kernel.acts_on(block):
+                updates.append(DeferredUpdate(update, block))
+            return NOTHING  # no step may take its new values
+
         started = perf_counter()
         try:
             job = self._group.small if small else self._group.large
-            with self._batch(job, record, inputs, noted) as batch:
+            with self._batch(job, record, inputs, note) as batch:
                 ran = batch.run()
         finally:
             released()
@@ -166,7 +172,7 @@ class SparkGroupEngine:
             self._asked_before = self._asked.counts()
         seconds = {"spark": making + perf_counter() - started}
         outcome = Outcome(tuples, *counts, seconds, "spark", counted)
-        computed = Computed(tuple(noted.updates), ran + outcome)
+        computed = Computed(tuple(updates), ran + outcome)
         if self._beside is not None:
             self._latest = computed.nbytes
         return computed
@@ -191,7 +197,13 @@ class SparkGroupEngine:
         before, started = self._counters.counts(), perf_counter()
         try:
             begun = BegunStates(job.updates, self._states, record)
-            with self._batch(job, record, inputs, Written(begun)) as batch:
+
+            def write(update: Update, block: Block, task: Task) -> Block:
+                if not update.kernel.acts_on(block):
+                    return NOTHING  # the state has no part in the batch
+                return update_state(update.kernel, begun.begin(update.state.name), block, task)
+
+            with self._batch(job, record, inputs, write) as batch:
                 in_tasks = batch.run()
                 begun.commit()
             for name, receipt in batch.receipts.items():
@@ -248,7 +260,7 @@ class SparkGroupEngine:
         job: Job,
         record: ControlRecord,
         inputs: Mapping[str, InputFrame],
-        updating: Written | Noted,
+        write: Write,
     ) -> Iterator[JobRun]:
         context = StageContext(record, counts=self._counts.accumulator)
         run = JobRun(
@@ -258,14 +270,25 @@ class SparkGroupEngine:
             inputs,
             self._schemas,
             next(iter(inputs.values())).frame.sparkSession,
-            self._here.ask,
-            updating.write,
+            self._ask,
+            write,
         )
         with self._shown(context.seal):
             try:
                 yield run
             finally:
                 run.release()
+
+    def _ask(self, look_up: LookUp, inputs: Block, task: Task) -> Block:
+        """Add to inputs what states of this process answer."""
+        with self._asking, ExitStack() as cleaning:  # a state is used by one thread at a time
+            views = [
+                view_of(self._states[state.name], task, updated=updated)
+                for state, updated in zip(look_up.states, look_up.updated, strict=True)
+            ]
+            for query in look_up.row.queries:
+                cleaning.enter_context(prepared(query.step, query.operation, task))
+            return look_up.row.apply(views, inputs, task)
 
     def _release_all(self, kept: Iterable[tuple[str, int]]) -> None:
         for stream, txid in kept:

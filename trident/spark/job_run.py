@@ -39,7 +39,6 @@ from trident.kernels.task import Task
 from trident.operations.dead_letters import LETTER
 from trident.operations.origins import ORIGIN
 from trident.spark.access import kept, partitions_of
-from trident.spark.common_types import conversions
 from trident.spark.exchanges import (
     chosen,
     copied,
@@ -51,7 +50,7 @@ from trident.spark.exchanges import (
     without_partition,
 )
 from trident.spark.flow import Flow, InputFrame
-from trident.spark.joins import native_join
+from trident.spark.joins import conversions, native_join
 from trident.spark.local_frame import local_frame
 from trident.spark.natives import combined_first, native_aggregate, native_step
 from trident.spark.query_kernel import TaskQueryKernel

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +28,6 @@ from trident.spark.errors import SparkSessionError
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.hadoop_folder import HadoopFolder
 from trident.spark.mixed_engine import MixedGroupEngine
-from trident.spark.paths import read_paths, source_kind
 from trident.spark.quiet import Without
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
@@ -36,6 +37,7 @@ from trident.spark.versions import is_connect
 from trident.spark.workers import check_workers
 from trident.states.state import State
 
+_FILE_SOURCE = re.compile(r"FileSource\[(.+)\]")
 _WITHOUT_LOST = Without(Py4JNetworkError)  # py4j logs in the root logger what it raises as well
 
 
@@ -72,10 +74,10 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         return MixedGroupEngine(here, spark, prepared.tasks)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
-        return read_paths(group)
+        return _read_paths(group)
 
     def source_of(self, source: object) -> str:
-        return source_kind(source) if isinstance(source, DataFrame) else super().source_of(source)
+        return _source_kind(source) if isinstance(source, DataFrame) else super().source_of(source)
 
     def folder(self, place: Place) -> Folder:
         text = os.fspath(place)
@@ -118,3 +120,29 @@ def _check_clocks(plan: Plan) -> None:
                 "Use a classic session, such as SparkSession.builder.master(…) makes; or read the "
                 "source by a spout, as newStream(id, KafkaSpout(…)).",
             )
+
+
+def _read_paths(group: BatchGroup) -> dict[str, str]:
+    """The paths that streams of files read, by stream id; Spark logs files by their full paths."""
+    frames = [source for source in group.sources if source.clock == "dataframe"]
+    found = {source.stream_id: _paths(source.source) for source in frames}
+    return {stream: paths for stream, paths in found.items() if paths}
+
+
+def _source_kind(frame: DataFrame) -> str:
+    """What a streaming DataFrame reads from, as ``FileSource`` or ``kafka``."""
+    return f"DataFrame({', '.join(text.partition('[')[0] for text in _told(frame))})"
+
+
+def _paths(frame: DataFrame) -> str:
+    jvm: Any = frame.sparkSession._jvm
+    given = [match[1] for text in _told(frame) if (match := _FILE_SOURCE.fullmatch(text))]
+    conf = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()
+    paths = [jvm.org.apache.hadoop.fs.Path(each) for each in given]
+    return ", ".join(path.getFileSystem(conf).makeQualified(path).toString() for path in paths)
+
+
+def _told(frame: DataFrame) -> list[str]:
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    every = map(leaves.apply, range(leaves.size()))
+    return [leaf.toString() for leaf in every if leaf.isStreaming()]

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from trident.errors import PlanError
 from trident.operations.origins import ORIGIN, origin_of
+from trident.spark.checks import SparkGroup
 from trident.spark.flow import InputFrame
-from trident.spark.group import SparkGroup
 from trident.spark.natives import native_step
 from trident.spark.schemas import quoted, selected
 from trident.spark.versions import forbids_mode

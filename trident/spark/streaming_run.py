@@ -27,7 +27,7 @@ from trident.batch.start_options import Trigger
 from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.staging import StagingArea
-from trident.spark.group import SparkGroup
+from trident.spark.checks import SparkGroup
 from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
