@@ -51,9 +51,7 @@ class KindWithoutAttempts(OpaqueKind):
     """What another txid wrote counts, whichever attempt it was."""
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
-        return super().read(
-            [_first_attempt(entry) for entry in entries], cut._replace(retried={})
-        )
+        return super().read([_first_attempt(entry) for entry in entries], cut._replace(retried={}))
 
 
 class MapWithoutAttempts(OpaqueMap):

@@ -37,8 +37,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "place": Trace(
         Setup("fenced"),
         12,
-        "start D1*19 start fail:T2 D1*13 read start D9*7 read D9*12 T13*4 T11 T13 T11*4 T12*7 "
-        "D9*6",
+        "start D1*19 start fail:T2 D1*13 read start D9*7 read D9*12 T13*4 T11 T13 T11*4 T12*7 D9*6",
     ),
     "new_attempt": Trace(
         Setup("fenced"),
@@ -248,8 +247,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "recompute": Trace(
         Setup("entry"),
         588,
-        "start D1*19 again:T5 fail:T2 read D1*13 T10*4 T9*4 T8*2 read T3*3 T8*4 D1*6 start "
-        "D12*13",
+        "start D1*19 again:T5 fail:T2 read D1*13 T10*4 T9*4 T8*2 read T3*3 T8*4 D1*6 start D12*13",
     ),
     "highest": Trace(
         Setup("versioned"),
@@ -350,6 +348,12 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         Setup("rows", beside="database"),
         1,
         "start D1*19 start D4*19 T7*3 T5*3 T6*3 read D4*8 R8*2",
+    ),
+    "together_own_entry": Trace(
+        Setup("rows", beside="database", together=True),
+        8,
+        "start D1*14 T5*3 T2*3 T4*4 T3*3 D1*13 read again:T7 T6*4 read T9*3 read D1*13 fail:T15 "
+        "D1*2 start read*2 D1*11 T19*3 T20*4 D1*6 D16*16 T21*3 D16*6",
     ),
     "cache_validity": Trace(
         Setup("fenced", cached=True),

@@ -78,6 +78,11 @@ def _setups() -> Iterator[Setup]:
             yield replace(table, hosted="driver", staged=True, harm=harm)
             yield replace(table, hosted="driver", early=True, harm=harm)
             yield replace(table, sweeps=True, harm=harm)
+    for kind in ("opaque", "transactional"):
+        both = Setup("rows", kind, beside="database", together=True)
+        yield from (both, replace(both, harm="wipe"), replace(both, sweeps=True))
+        yield replace(both, hosted="driver", early=True)
+        yield replace(both, hosted="driver", staged=True)
 
 
 def _report(found: Found | None) -> str:

@@ -25,6 +25,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     beside = "what the second state is, if the first is a table"
     parser.add_argument("--beside", default="", choices=("", "database", "map"), help=beside)
+    together = "whether a batch is committed and merged in one transaction"
+    parser.add_argument("--together", action="store_true", help=together)
     asked = parser.parse_args()
     setup = Setup(
         *(asked.ability, asked.kind, "driver" if asked.early else "executor"),
@@ -32,6 +34,7 @@ def main() -> int:
         staged=asked.staged,
         early=asked.early,
         replaces=asked.replaces,
+        together=asked.together,
         beside=asked.beside,
     )
     found = search(setup, Rules(), asked.runs, asked.first)

@@ -111,13 +111,27 @@ class Driver:
         entry = entry._replace(writer=self.name)
         while True:
             try:
-                if self.file is None:
+                if self.world.setup.together:
+                    yield from self._append_to_table(entry)
+                elif self.file is None:
                     yield from self._append_to_new(entry)
                 else:
                     yield from self._append_to_own(entry, self.file)
                 return
             except Unavailable:
                 self.file = None
+
+    def _append_to_table(self, entry: Entry) -> Steps:
+        """A log in a database: one step looks for the newest entry, and writes behind it."""
+        yield None
+        newest = self.log.newest()
+        if newest != entry:  # else it was written, and only the answer was lost
+            if newest != self.read and self.rules.together_own_entry:
+                raise Stopped
+            self.log.files.setdefault(1, []).append(entry)
+        self.entry = self.read = entry
+        self.world.committed(self.log, entry)
+        yield None
 
     def _append_to_own(self, entry: Entry, number: int) -> Steps:
         yield None
@@ -244,10 +258,14 @@ class Driver:
             if rules.ready and not store.confirms(ready[state], self.incarnations[state]):
                 raise Unavailable
             store.settle()
-        if not rules.rows_logged:
+        committed = self._committed(token, None if given_up else emission, states)
+        if world.setup.together:
+            yield from self._commit_together(committed, ready)
+        else:
+            if not rules.rows_logged:
+                yield from self._announce(ready)
+            yield from self._append(committed)
             yield from self._announce(ready)
-        yield from self._commit(token, None if given_up else emission, states)
-        yield from self._announce(ready)
         yield None
         self._finished(token[0])
 
@@ -406,6 +424,12 @@ class Driver:
         self.named = self.world.named(group)
 
     def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
+        yield from self._append(self._committed(token, emission, began))
+        if not began:
+            self._finished(token[0])
+
+    def _committed(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Entry:
+        """The entry that commits an attempt."""
         txid, attempt = token
         entry = self.entry
         retried = {} if self.world.setup.sweeps and began else dict(entry.retried)
@@ -413,23 +437,41 @@ class Driver:
             retried[txid] = attempt
         if not self.rules.retried_kept:
             retried = {old: kept for old, kept in retried.items() if old >= txid - 1}
-        yield from self._append(
-            entry._replace(
-                number=entry.number + 1,
-                begun=(txid + 1, 0),
-                committed=txid,
-                retried=tuple(sorted(retried.items())),
-                listed=(
-                    token if 0 in began else entry.listed[0],
-                    token if 1 in began else entry.listed[1],
-                ),
-                planned=None,
-                history=(*entry.history, (txid, emission)),
-                digest=self.digest,
-            )
+        return entry._replace(
+            number=entry.number + 1,
+            begun=(txid + 1, 0),
+            committed=txid,
+            retried=tuple(sorted(retried.items())),
+            listed=(
+                token if 0 in began else entry.listed[0],
+                token if 1 in began else entry.listed[1],
+            ),
+            planned=None,
+            history=(*entry.history, (txid, emission)),
+            digest=self.digest,
+            writer=self.name,
         )
-        if not began:
-            self._finished(txid)
+
+    def _commit_together(self, entry: Entry, ready: dict[int, Record]) -> Steps:
+        """Write the entry and merge the rows, in one transaction of the tables' database."""
+        stores, written = self.world.stores, self.log.files[1]
+        yield None
+        if self.rules.together_own_entry and self.log.newest() != self.entry:
+            raise Stopped
+        written.append(entry)
+        self.entry = self.read = entry
+        self.world.committed(self.log, entry)
+        for state, record in ready.items():
+            stores[state].merge(record)
+            stores[state].put_control(self._announced(record), record, False)
+            self.left[state] = self._announced(record)
+        try:
+            yield None
+        except Unavailable:  # the answer is lost: it looks whether its entry is there
+            yield None
+            if self.log.newest() != entry:
+                raise Stopped from None
+        self.world.promise(self.log, entry.committed)
 
     def _announce(self, ready: dict[int, Record]) -> Steps:
         """Announce what this driver has made ready."""

@@ -161,6 +161,10 @@ class Rules:
     rows_together: bool = True
     """Tables of one database are merged in one transaction."""
 
+    together_own_entry: bool = True
+    """A log in the tables' database writes an entry only directly after one of the same driver, or
+    after the one that it has read, in the step that looks; so does the transaction of the merge."""
+
     # Caches.
     cache_validity: bool = True
     """A cached entry feeds only a conditional write, or the one process that writes the state."""
@@ -214,6 +218,9 @@ class Setup:
     beside : {"", "database", "map"}
         What the second of two states is, if the first is a table: a table of another database, one
         of the same, or a map in a store with a fence.
+    together : bool
+        Whether the log lies in the database of the tables, and a batch is committed and merged in
+        one transaction.
     replaces : bool
         Whether the log of the source of staged batches is in an object store, where a driver may
         replace what another has written there.
@@ -232,5 +239,6 @@ class Setup:
     early: bool = False
     sweeps: bool = False
     beside: Literal["", "database", "map"] = ""
+    together: bool = False
     replaces: bool = False
     gap: bool = False
