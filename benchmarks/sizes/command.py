@@ -6,9 +6,11 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,11 +44,16 @@ def main(words: Sequence[str]) -> None:
     ):
         report = _report(setting, chosen)
     if not chosen:
+        _write(report)
         report.figures.extend(_figures())
-        page = _DOCS / _PAGE
-        page.write_text(with_report(page.read_text(), report))
-        (_DOCS / PLOT).write_text(plotted(report))
-        print(f"written: docs/{_PAGE}, docs/{PLOT}")
+        _write(report)
+
+
+def _write(report: Report) -> None:
+    page = _DOCS / _PAGE
+    page.write_text(with_report(page.read_text(), report))
+    (_DOCS / PLOT).write_text(plotted(report))
+    print(f"written: docs/{_PAGE}, docs/{PLOT}")
 
 
 def _report(setting: Setting, chosen: Sequence[str]) -> Report:
@@ -89,12 +96,17 @@ def _timed(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> Iter
 
 
 def _figures() -> Iterator[Figure]:
-    """Measure what is not counting, each in a folder and with a session of its own."""
-    for figures in (kafka.figures, rows.figures):
-        with TemporaryDirectory(prefix="trident-bench-") as folder:
-            for figure in figures(Path(folder)):
+    """Measure what is not counting, each in a process of its own: a JVM keeps its first jars."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as process:
+        for measure in (kafka.figures, rows.figures):
+            for figure in process.submit(_measured, measure).result():
                 print(line(figure), flush=True)
                 yield figure
+
+
+def _measured(measure: Callable[[Path], Iterator[Figure]]) -> Sequence[Figure]:
+    with TemporaryDirectory(prefix="trident-bench-") as folder:
+        return list(measure(Path(folder)))
 
 
 def _machine() -> str:
