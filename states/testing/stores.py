@@ -34,7 +34,7 @@ class UnluckyStore:
         self.fail_overs = 0
         self._reopen = reopen
         self._lose = lose
-        self._held: list[Callable[[], object]] = []
+        self.held: list[Callable[[], object]] = []
         self._opened: list[IBackingMap] = []
         self._misfortune: Callable[[Write, int], object] | None = None
 
@@ -69,7 +69,7 @@ class UnluckyStore:
 
     def hold(self) -> None:
         """The next write stays on its way, until :meth:`release`; its writer hears nothing."""
-        self._misfortune = lambda write, size: self._held.append(partial(write, size))
+        self._misfortune = lambda write, size: self.held.append(partial(write, size))
 
     def calm(self) -> None:
         """No misfortune befalls the next write after all."""
@@ -77,7 +77,7 @@ class UnluckyStore:
 
     def release(self) -> None:
         """The writes that were held arrive now, late."""
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         for arrive in held:
             arrive()
 
