@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,10 +34,11 @@ class Killed(BaseException):
 
 
 class Calls:
-    """What happens before a call of a store."""
+    """What happens before a call of a store, and the maps that were opened there."""
 
     def __init__(self) -> None:
         self.before: Callable[[str], None] = lambda name: None
+        self.opened = ExitStack()
 
 
 def _called(name: str) -> Any:
@@ -81,12 +82,14 @@ class WatchedStore(Store):
         inner: Any = self.inner
         if isinstance(inner, SQLiteStore):
             inner = replace(inner, kind=self.kind)
-        return Watched(inner.open(), self.calls)
+        return Watched(self.calls.opened.enter_context(closing(inner.open())), self.calls)
 
 
 @pytest.fixture
-def calls() -> Calls:
-    return Calls()
+def calls() -> Iterator[Calls]:
+    made = Calls()
+    with made.opened:
+        yield made
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -255,8 +258,11 @@ def test_it_may_be_called_again_and_changes_nothing(place: MapStateFactory, call
     assert not written
 
 
-def test_dropping_the_old_state_leaves_its_readers_the_way_to_the_new_one(tmp_path: Path) -> None:
-    place = state_from_url(f"sqlite:{tmp_path}/states.db?prefix=x")
+def test_dropping_the_old_state_leaves_its_readers_the_way_to_the_new_one(
+    tmp_path: Path, calls: Calls
+) -> None:
+    url = f"sqlite:{tmp_path}/states.db?prefix=x"
+    place = MapStateFactory(WatchedStore(state_from_url(url).store, calls))
     swaps = builds(place, ["a"])
     holder = place.at("a").makeMap()
     swap_states(swaps)
