@@ -22,6 +22,7 @@ from trident.errors import (
 )
 from trident.operation_error import operation_error, shown_tuple
 from trident.operations.builtin import Count, Sum
+from trident.operations.interfaces import Filter
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap
 from trident.states.values import Token
@@ -55,6 +56,35 @@ def test_the_first_and_the_innermost_frames_of_the_user_are_shown() -> None:
     assert "50" in str(error.row)
     assert error.details.startswith("Traceback")
     assert isinstance(error.cause, ZeroDivisionError)
+
+
+class Stops(Filter):
+    def isKeep(self, tuple: Any) -> bool:
+        return bool(among(tuple[0]))
+
+
+def among(n: int) -> int:
+    return next(each for each in (1, 2) if each == n)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.withColumn("m long", among, "n"),
+        lambda s: s.each("n", lambda n: [among(n)], "m long"),
+        lambda s: s.map(among),
+        lambda s: s.flatMap(lambda n: [among(n)]),
+        lambda s: s.filter("n", lambda n: among(n) > 0),
+        lambda s: s.filter("n", Stops()),
+        lambda s: s.peek(among),
+    ],
+    ids=["withColumn", "each", "map", "flatMap", "filter", "class of a filter", "peek"],
+)
+@pytest.mark.parametrize("rows", [[(1,), (9,), (2,)], [(1,), (9,)]], ids=["within", "last"])
+def test_a_stop_iteration_of_a_function_loses_no_tuples(rows: list[Any], step: Any) -> None:
+    error = failure(rows, "n long", step)
+    assert "StopIteration" in str(error)
+    assert "9" in str(error.row)
 
 
 def test_what_is_printed_shows_the_user_and_no_more_than_the_way_to_the_failure() -> None:

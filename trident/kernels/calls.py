@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat, starmap
 from typing import Any
@@ -39,19 +38,17 @@ class CheckedCalls:
         """What the function returns for each tuple."""
         pending, calls = self._begun(function)
         with self._task.at(self._step, self._names, self._block, pending):
-            return list(calls)
+            return one_for_each(calls, self._block.length)
 
     def over(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
         """What `check` makes of the result for each tuple."""
         pending = iter(made)
         with self._task.at(self._step, self._names, self._block, pending):
-            return list(map(check, pending))
+            return one_for_each(map(check, pending), len(made))
 
     def consume(self, consumer: CallableConsumer) -> None:
         """Show each tuple to a consumer."""
-        pending, calls = self._begun(consumer.function)
-        with self._task.at(self._step, self._names, self._block, pending):
-            deque(calls, maxlen=0)
+        self.results(consumer.function)
 
     def mask(self, filter: CallableFilter) -> list[bool]:
         """Whether a filter keeps each tuple."""
@@ -104,6 +101,17 @@ class CheckedCalls:
         first, *others = map(self._block.values, self._names)
         pending = iter(first)
         return pending, map(function, pending, *others)
+
+
+def one_for_each(calls: Iterator[Any], length: int) -> list[Any]:
+    """The results of the calls, which `map` ends where a function raises StopIteration."""
+    made = list(calls)
+    if len(made) != length:
+        raise RuntimeError(
+            "it raised StopIteration, as next() does when nothing is left: "
+            "give next() a default, or raise another error"
+        )
+    return made
 
 
 def _holds_tuples(values: Sequence[Any]) -> bool:

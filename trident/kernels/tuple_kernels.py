@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.kernels import column_forms
-from trident.kernels.calls import CheckedCalls
+from trident.kernels.calls import CheckedCalls, one_for_each
 from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
 from trident.operations.callables import (
@@ -87,7 +87,7 @@ class FilterKernel(TupleKernel):
             return CheckedCalls(self.step, names, block, task).mask(self.operation)
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
-            return list(map(bool, map(self.operation.isKeep, pending)))
+            return one_for_each(map(bool, map(self.operation.isKeep, pending)), block.length)
 
 
 @dataclass(frozen=True)
