@@ -182,6 +182,21 @@ def test_a_bad_tuple_is_handed_to_the_function_three_times_at_most() -> None:
     assert max(calls.values()) == 3
 
 
+def test_a_function_that_changes_its_input_is_tried_again_on_the_values_that_came(
+    engine: Engine,
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("lists array<long>")
+    letters = MemoryMapState.Factory()
+    stream = topology.newStream("s", spout)
+    first = stream.withColumn("n long", lambda n: n.pop(0) // n[0], "lists", on_error="dead-letter")
+    captured = engine.capture(first.project("n"))
+    with engine.start(topology, dead_letters=letters) as run:
+        feed(run, spout, [([6, 2],), ([7],), ([8, 2],), ([9, 0],)])
+    assert captured.batches == [[(3,), (4,)]]
+    kept = [letter["tuple"] for letter in contents(letters.named("dead_letters.s")).values()]
+    assert sorted(kept) == ['{"lists": [7]}', '{"lists": [9, 0]}']
+
+
 def test_what_fails_the_attempt_is_retried_and_not_left_out() -> None:
     away = [True]
 
@@ -214,6 +229,22 @@ def test_a_function_of_record_batches_may_tell_one_bad_row_after_the_other() -> 
     step = 'flatMap(vectorised(first), n, on_error="skip")'
     told = numbers.flatMap(vectorised(first), "n long", on_error="skip")
     started(told, topology, expected={step: 1_200})
+
+
+def test_the_bad_rows_of_a_record_batch_may_be_numbers_of_numpy() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    def refuse(batch):  # type: ignore[no-untyped-def]
+        odd = numpy.flatnonzero(batch.column(0).to_numpy() % 2)
+        if len(odd):
+            raise BadRowsError(dict.fromkeys(odd, "odd"))
+        return batch
+
+    topology = TridentTopology()
+    numbers = topology.newStream("s", FixedBatchSpout("n long", 3, (1,), (2,), (3,)))
+    step = 'flatMap(vectorised(refuse), n, on_error="skip")'
+    told = numbers.flatMap(vectorised(refuse), "n long", on_error="skip")
+    started(told, topology, expected={step: 2})
 
 
 def test_a_record_batch_whose_bad_rows_are_not_told_stops_the_run() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import index
 from time import monotonic
 from traceback import format_exception_only
 from typing import Any, NoReturn
 
 from trident.errors import BadRowsError, EmittedValueError
-from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.kernel import BlockKernel, Kernel, TupleKernel
 from trident.kernels.task import Task, UnnamedError
 from trident.kernels.type_check import TypeCheckKernel
 from trident.operations.counters import count_bad
 from trident.operations.dead_letters import letter
 from trident.operations.vectorised import Vectorised
+from trident.states.values import own_all
 from trident.tuples.block import NOTHING, Block, joined
+from trident.tuples.value_types import python_type
 
 _logger = logging.getLogger("trident")
 _FEW = 16
@@ -24,6 +27,8 @@ _FEW = 16
 three times at most, and one bad tuple of thousands doesn't make each of them a block."""
 _SILENCE = 10.0
 """Seconds between two warnings of one step in one process."""
+_CHANGEABLE = (list, dict, None)
+"""The Python types of values that an operation may change; None is not known."""
 _silent_until: dict[str, float] = {}
 
 
@@ -63,9 +68,21 @@ class SparingKernel(BlockKernel):
         except (UnnamedError, EmittedValueError) as error:
             return error.cause if isinstance(error, UnnamedError) else error
 
+    def _copied(self, block: Block, task: Task) -> Block:
+        """A block whose values the operation may change: what fails is tried again, and kept."""
+        types = self.kernel.inputs.types if isinstance(self.kernel, TupleKernel) else {}
+        names = [name for name, kind in types.items() if python_type(kind or "") in _CHANGEABLE]
+        if not names:
+            return block
+        fresh = block.between(0, block.length)  # makes its own values of Arrow columns
+        lists = [name for name in names if fresh.arrow(name) is None]
+        with task._replace(unnamed=False).at(self.step):
+            return fresh.added({name: own_all(fresh.values(name)) for name in lists})
+        raise AssertionError  # it never comes here
+
     def _tried(self, block: Block, task: Task, bad: list[str]) -> Block:
         """The tuples that are not bad, each tried apart; the errors of the others go into `bad`."""
-        made = self._made(block, task)
+        made = self._made(self._copied(block, task), task)
         if isinstance(made, Block):
             return made
         if isinstance(made, MemoryError):
@@ -120,7 +137,11 @@ def _told_rows(cause: Any, length: int) -> Mapping[int, str]:
     """The rows of a record batch that its function has said to be bad; none for another error, or
     one that names a row that is not there."""
     rows = cause.rows if isinstance(cause, BadRowsError) else {}
-    return rows if all(type(row) is int and 0 <= row < length for row in rows) else {}
+    try:
+        told = {index(row): reason for row, reason in rows.items() if type(row) is not bool}
+    except TypeError:
+        return {}
+    return told if len(told) == len(rows) and all(0 <= row < length for row in told) else {}
 
 
 def keeps_letters(kernels: Iterable[Kernel]) -> bool:
