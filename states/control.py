@@ -88,7 +88,8 @@ class ControlRecord:
         The time, in milliseconds since 1970, that the group's batches have reached, where it lets
         entries expire: by that the attempt and readers judge them.
     reaches : int or None
-        The latest time in the batch of the record, which the stored record has not got.
+        The latest time in the batch of the record, and until it is written the latest that there
+        may be, for all of its tasks; the stored record has not got it.
 
     Examples
     --------

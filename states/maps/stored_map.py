@@ -242,16 +242,18 @@ class StoredMap(CommittedReads, SnapshottableMap):
         """Let what this batch writes expire `after` milliseconds from a time.
 
         That is the time that batches have reached, or `times`: of each encoded key its own, or one
-        time for all of them.
+        time for all of them; one that is yet to come counts as now.
         """
         attempt = self._begun("expire")
+        now, record = time_ns() // 1_000_000, attempt.record
         if times is None:
-            begun = attempt.record.reached
-            attempt.expire({None: time_ns() // 1_000_000 if begun is None else begun}, after)
+            attempt.expire({None: now if record.reached is None else record.reached}, after)
             return
         each: Mapping[Any, int] = times if isinstance(times, Mapping) else {None: times}
+        latest = now if record.reaches is None else record.reaches
+        each = {key: min(time, latest) for key, time in each.items()}
         attempt.expire(each, after)
-        token, reached = attempt.record.token, max(each.values())
+        token, reached = record.token, max(each.values())
         if self._reached is not None and self._reached[0] == token:
             reached = max(reached, self._reached[1])
         self._reached = token, reached

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StaleBatchError
-from trident.states.expiry import alive
+from trident.states.expiry import alive, alive_at
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
 from trident.states.values import OpaqueValue, StateType
@@ -106,7 +106,10 @@ class ExpirySweep:
 
     def _absent(self, found: Sequence[tuple[bytes, Any]], cut: Cut) -> list[bytes]:
         """Return the keys that have expired, or are absent at all if the store removes such ones;
-        none that the attempt itself has written."""
+        none that the attempt itself has written.
+
+        In a store of versions a late write may bring the value before back: that has expired too.
+        """
         try:
             values = self._state.kept_as.read([entry for _, entry in found], cut)
         except BatchMovedOn as later:
@@ -116,8 +119,9 @@ class ExpirySweep:
         return [
             key
             for (key, entry), value, left in there
-            if left is None and (removes or value is not None)
             if entry is not None and (entry.txid, entry.attempt) != cut.horizon
+            if left is None
+            if removes or (value is not None and alive_at(entry.prev, cut.moment) is None)
         ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.states.abilities import ExpiringMap
 from trident.backends import sqlite
 from trident.errors import UsageError
 from trident.states import (
@@ -20,8 +22,11 @@ from trident.states import (
     TransactionalMap,
     ValueUpdater,
 )
+from trident.states.keys import encode_key
 from trident.states.maps.stored_map import StoredMap
+from trident.states.maps.sweeping import ExpirySweep
 from trident.states.serializers import JSONSerializer
+from trident.states.testing.checks import record
 from trident.states.testing.stores import FencedMap, TroubledServer
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -141,6 +146,43 @@ def test_what_has_expired_is_not_listed(clock: Clock, tmp_path: Path) -> None:
     clock.moment = SOON
     assert list(state.getTuples()) == [("b", 7)]
     state.close()
+
+
+@pytest.mark.parametrize("each", [True, False], ids=["of each key", "of all"])
+def test_a_time_that_is_yet_to_come_counts_as_the_latest_that_the_attempt_may_have(
+    each: bool,
+) -> None:
+    state = OpaqueMap(FencedMap(TroubledServer()))
+    own = replace(record(1), reaches=1000)
+    state.control.begin(own)
+    state.beginCommit(own)
+    state.expire(10, {encode_key(("a",)): 2**62} if each else 2**62)
+    state.multiPut([("a",)], [1])
+    state.commit(own)
+    assert state.reached(own.token) == 1000
+    for reached, expected in [(1009, 1), (1010, None)]:
+        state.beginCommit(replace(record(2), reached=reached))
+        assert get(state, "a") == [expected]
+
+
+@pytest.mark.parametrize("before", [5, KeepUntil(5, SOON)], ids=["endless", "of one's own"])
+def test_in_a_store_of_versions_a_late_write_brings_back_nothing_that_is_alive(before: Any) -> None:
+    backing = ExpiringMap()
+    state, key = OpaqueMap(backing), encode_key(("a",))
+    written = []
+    for own in [record(1), record(2, 0), record(2, 1)]:
+        state.control.begin(own)
+        state.beginCommit(own)
+        state.multiPut([("a",)], [before if own.token.txid == 1 else KeepUntil(6, NOON)])
+        state.commit(own)
+        written += backing.multiGet([key])
+    noon = round(NOON.timestamp() * 1000)
+    swept = replace(record(3, t2=1), reached=noon)
+    state.control.begin(swept)
+    ExpirySweep(state).go_on(swept, noon, 10)
+    backing.multiPutAt([key], [written[1]], 2**62 | 2 << 12)  # had been held up since batch 2
+    state.beginCommit(swept)
+    assert get(state, "a") == [None]
 
 
 @pytest.mark.parametrize("until", [NOON.replace(tzinfo=None), NOON.date(), 60])

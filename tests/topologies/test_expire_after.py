@@ -177,6 +177,16 @@ def test_a_time_that_is_yet_to_come_ends_nothing_but_what_is_older_than_now() ->
         tester.assert_state("count", {"a": 1, "b": 2})
 
 
+def test_a_time_that_is_yet_to_come_does_not_end_its_own_entry() -> None:
+    topology, _ = expiring(expire_after=timedelta(days=30))
+    now = round(datetime.now(UTC).timestamp() * 1000)
+    with Tester(topology) as tester:
+        tester.feed("words", ("a", now))
+        tester.feed("words", ("a", now + timedelta(days=40) // timedelta(milliseconds=1)))
+        tester.feed("words", ("a", 2**63 - 1), ("a", now))
+        tester.assert_state("count", {"a": 4})
+
+
 def test_what_an_updater_of_ones_own_writes_expires_too() -> None:
     class Note(StateUpdater[Any]):
         acts_on_nothing = True

@@ -289,11 +289,12 @@ class BatchRunner:
             reached("after begin", token)
             watch.done("begin")
             reached("before write", token)
+            # By one time that is yet to come all would expire, and its own entry never.
+            begun = replace(begun, reaches=int(time() * 1000))
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
                 self._bad_share.check(token.txid, outcome.counters)
-            if outcome.reached is not None:  # by one time that is yet to come all would expire
-                begun = replace(begun, reaches=min(outcome.reached, int(time() * 1000)))
+            begun = replace(begun, reaches=outcome.reached)
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
                 swept = states.sweep(begun)
             states.sweep_expired(begun, entry, outcome.written)
