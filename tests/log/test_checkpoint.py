@@ -141,7 +141,7 @@ def test_every_new_folder_is_synced_into_its_parent(
 @pytest.mark.parametrize("url", ["hdfs://nn:8020/c", "s3a://bucket/c", "dbfs:/c"])
 def test_other_file_systems_are_named(url: str) -> None:
     with pytest.raises(CheckpointError, match="no scheme of a checkpoint's.*for spark_checkpoint="):
-        open_checkpoint(url, [])
+        open_checkpoint(url, {})
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_checkpoint_of_a_query_of_sparks_is_refused(tmp_path: Path) -> None:
     for folder in ("offsets", "commits"):
         (tmp_path / folder).mkdir()
     with pytest.raises(CheckpointError, match="a query of Spark's own.* Give a new folder"):
-        open_checkpoint(tmp_path, ["words"])
+        open_checkpoint(tmp_path, {"words": ["words"]})
 
 
 @pytest.mark.parametrize("group", ["words", "a/b", "..", ".", ".lock", "ü ß", "%2E"])
@@ -180,12 +180,12 @@ def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(tmp_path: 
     held.folder("never begun").make()
     held.release()
     with pytest.raises(CheckpointError) as raised:
-        open_checkpoint(tmp_path, ["b", "c"])
+        open_checkpoint(tmp_path, {"b": ["b"], "c": ["c"]})
     found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
     assert found in str(raised.value)
     assert "its groups are: b, c " in str(raised.value)
     assert f"move {tmp_path / folder_of('a/b')} away" in str(raised.value)
-    open_checkpoint(tmp_path, ["a/b", "new"]).release()
+    open_checkpoint(tmp_path, {"a/b": ["a/b"], "new": ["new"]}).release()
 
 
 def test_a_log_that_another_checkpoint_has_taken_over_may_be_left(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_log_that_another_checkpoint_has_taken_over_may_be_left(tmp_path: Path
     held = Checkpoint(tmp_path)
     held.log("old").append(first)
     held.release()
-    open_checkpoint(tmp_path, ["new"]).release()
+    open_checkpoint(tmp_path, {"new": ["new"]}).release()
 
 
 def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_checkpoint_logs_are_in_memory_and_folders_go_with_the_run() -> None:
-    checkpoint = open_checkpoint(None, ["words"])
+    checkpoint = open_checkpoint(None, {"words": ["words"]})
     assert isinstance(checkpoint, TemporaryCheckpoint)
     assert isinstance(checkpoint.log("words"), MemoryLog)
     folder = checkpoint.folder("words")

@@ -115,11 +115,11 @@ def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(url: str, 
     checkpoint.log("a/b").append(FIRST)
     checkpoint.release()
     with pytest.raises(CheckpointError) as raised:
-        open_checkpoint(url, ["b", "c"])
+        open_checkpoint(url, {"b": ["b"], "c": ["c"]})
     found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
     assert found in str(raised.value)
     assert f"remove {checkpoint.log('a/b').place}" in str(raised.value)
-    open_checkpoint(url, ["a/b", "new"]).release()
+    open_checkpoint(url, {"a/b": ["a/b"], "new": ["new"]}).release()
 
 
 def test_a_second_run_of_this_process_is_told_that_it_runs_already(path: str, hold: Hold) -> None:
@@ -188,7 +188,7 @@ def test_what_is_no_entry_is_an_error_that_says_where_it_is(redis_server: Served
         client.delete(f"trident.checkpoint:{{{name}}}")
         client.set(f"trident.checkpoint:{{{name}}}", "no hash")
         with pytest.raises(CheckpointError, match="it is no hash"):
-            open_checkpoint(url, [])
+            open_checkpoint(url, {})
         with pytest.raises(CorruptLogError, match="it is no hash"):
             held_checkpoint(url).log("words").newest()
 
@@ -228,7 +228,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     caplog.set_level(logging.DEBUG)
     port = free_port()
     with pytest.raises(LogUnavailableError, match=f"127.0.0.1:{port}.*Start one") as raised:
-        open_checkpoint(url.format(port), ["words"])
+        open_checkpoint(url.format(port), {"words": ["words"]})
     chain = [raised.value, raised.value.__cause__, raised.value.__context__]
     assert "s3cr3t" not in repr([(str(error), error and error.args) for error in chain])
     assert "s3cr3t" not in caplog.text
@@ -277,7 +277,7 @@ def test_a_later_configuration_of_logging_does_not_show_the_password(
 )
 def test_a_url_that_cannot_be_one_is_told_without_the_password(url: str, text: str) -> None:
     with pytest.raises(CheckpointError, match=text) as raised:
-        open_checkpoint(url, [])
+        open_checkpoint(url, {})
     assert "s3cr3t" not in str(raised.value)
     assert raised.value.__cause__ is None
 
@@ -304,7 +304,7 @@ def test_a_driver_that_is_missing_is_told_with_its_extra(
     monkeypatch.setitem(sys.modules, driver, None)
     checkpoint_from_url(StateURL.parse(url))
     with pytest.raises(ImportError, match=rf'pip install "trident-spark\[{extra}\]"'):
-        open_checkpoint(url, [])
+        open_checkpoint(url, {})
 
 
 def test_a_store_of_another_package_keeps_checkpoints_too(
@@ -315,9 +315,9 @@ def test_a_store_of_another_package_keeps_checkpoints_too(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-store\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[{CHECKPOINTS.group}]\nsome = {__name__}:SomeStore\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    checkpoint = open_checkpoint("some:place", [])
+    checkpoint = open_checkpoint("some:place", {})
     checkpoint.log("words").append(FIRST)
     with pytest.raises(CheckpointError, match="that this topology does not have"):
-        open_checkpoint("some:place", ["other"])
+        open_checkpoint("some:place", {"other": ["other"]})
     with pytest.raises(StateURLError, match="there are: .*, some, zookeeper"):
         checkpoint_from_url(StateURL.parse("sonme:place"))

@@ -441,9 +441,12 @@ CHANGES = {
         says="start once with those, and stop that run",
     ),
     "the same, and its id comes before theirs": Change(
-        merged("two"), merged("one", "two"), says=OLD_IDS
+        merged("two"), merged("one", "two"), says="joins them needs an id after theirs"
     ),
     "a stream less that shares batches with others": Change(merged("one", "two"), merged("one")),
+    "the same, and its id is the smallest of theirs": Change(
+        merged("one", "two"), merged("two"), says=ADOPT
+    ),
     "one less and one more of these": Change(
         merged("one", "two"), merged("one", "other"), says="Give the streams their old ids"
     ),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.topologies.changed import (
+    ADOPT,
     CHANGES,
     FIELDS,
     ROWS,
@@ -20,6 +21,7 @@ from tests.topologies.changed import (
     Pairs,
     Renamed,
     Told,
+    both,
     committed,
     merged,
     tabled,
@@ -55,7 +57,13 @@ from trident.errors import (
     TridentError,
 )
 from trident.log.entry import LogEntry
-from trident.log.errors import ChangedTopologyError, StagingError
+from trident.log.errors import (
+    AdoptionError,
+    ChangedTopologyError,
+    CheckpointError,
+    LogMismatchError,
+    StagingError,
+)
 from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.operations.annotations import identified
@@ -238,6 +246,81 @@ def test_a_stream_that_is_added_begins_at_its_beginning(life: Life) -> None:
     state: Any = state_from_url(f"sqlite:{life.folder}/c.db?prefix=count").makeState()
     assert state.multiGet([("a",), ("b",)]) == [1, 1]
     state.close()
+
+
+def test_streams_are_not_exchanged_under_a_batch_that_a_transactional_state_holds(
+    life: Life,
+) -> None:
+    were, are = (merged("one", each, kind="transactional") for each in ("two", "other"))
+    adopted: Any = {
+        "checkpoint": life.folder / "new",
+        "adopt": Adopt.from_checkpoint(life.checkpoint),
+    }
+    with fail_at("before commit", 2, times=9), pytest.raises(Exception):  # noqa: B017, PT011
+        life.run(were, retries=0)
+    for options in {}, adopted:
+        with pytest.raises(LogMismatchError, match=r"Batch 2 has begun .* start once with those"):
+            life.run(are, **options)
+    life.run(were)
+    life.run(are, **adopted)
+    factory = state_from_url(f"sqlite:{life.folder}/c.db?prefix=count&kind=transactional")
+    assert contents(factory) == {("a",): 2, ("b",): 2, ("c",): 2}
+
+
+def test_streams_go_on_in_a_new_checkpoint_where_the_smallest_of_their_ids_leaves(
+    life: Life,
+) -> None:
+    def counting(total: int, *streams: str) -> Declare:
+        def declare(session: Any, folder: Path) -> TridentTopology:
+            topology = TridentTopology()
+            made = [
+                topology.newStream(each, GeneratorSpout(FIELDS, lambda n: ("a", n, n), total=total))
+                for each in streams
+            ]
+            stream = made[0] if len(made) == 1 else topology.merge(*made)
+            grouped = stream.groupBy("word")
+            grouped.persistentAggregate(f"sqlite:{folder}/count.db", Count(), "count")
+            return topology
+
+        return declare
+
+    life.run(counting(3, "a", "b", "c"))
+    with pytest.raises(CheckpointError, match=f"{ADOPT}: the group 'b' goes on") as raised:
+        life.run(counting(5, "b", "c"))
+    assert "away" not in str(raised.value)
+    with pytest.raises(CheckpointError, match="let the same ones share batches"):
+        life.run(both("n", more=("b", "c")))
+    new = life.folder / "new"
+    adopt = Adopt.from_checkpoint(life.checkpoint)
+    life.run(counting(5, "b", "c"), checkpoint=new, adopt=adopt)
+    assert value_of(life, "a") == 3 + 5 + 5
+    with pytest.raises(AdoptionError, match=f"taken over by {new}"):
+        life.run(counting(7, "b"), checkpoint=life.folder / "third", adopt=adopt)
+
+
+def test_a_stream_that_comes_back_is_compared_with_what_it_was(life: Life) -> None:
+    def shared(schema: str, *streams: str) -> Declare:
+        def declare(session: Any, folder: Path) -> TridentTopology:
+            topology = TridentTopology()
+            made = [
+                topology.newStream(each, FixedBatchSpout(schema if each == "two" else FIELDS, 1))
+                for each in streams
+            ]
+            projected = [stream.project("word") for stream in made]
+            grouped = topology.merge(*projected).groupBy("word")
+            grouped.persistentAggregate(f"sqlite:{folder}/c.db", Count(), "count")
+            return topology
+
+        return declare
+
+    life.run(shared(FIELDS, "one", "three", "two"))
+    life.run(shared(FIELDS, "one", "three"))
+    life.run(shared(FIELDS, "one", "three"))
+    wider = shared(f"{FIELDS}, m long", "one", "three", "two")
+    with pytest.raises(ChangedTopologyError, match=r"stream 'two' \(FixedBatchSpout of") as raised:
+        life.run(wider)
+    life.run(wider, accept_change=accepting(raised.value))
+    life.run(wider)
 
 
 def test_what_is_accepted_goes_on_over_what_is_there(life: Life) -> None:

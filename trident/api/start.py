@@ -85,7 +85,7 @@ def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
     with ExitStack() as undo:
         drpc = LocalDRPC(plan, on_spark=on_spark(engine.session))
         undo.callback(drpc.close)
-        groups = [group.id for group in plan.groups]
+        groups = {each.id: [one.stream_id for one in each.sources] for each in plan.groups}
         given = options.spark_checkpoint
         beside = None if given is None else engine.folder(given)
         checkpoint = open_checkpoint(options.checkpoint, groups, beside)

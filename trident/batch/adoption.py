@@ -26,7 +26,7 @@ def adopt_state(
     group: str,
     states: GroupStates,
     adopt: Adopt,
-    check: Callable[[LogEntry], None],
+    check: Callable[[Log, LogEntry], None],
     folder_at: FolderAt,
 ) -> LogEntry:
     """Return the first entry of the empty `log`, which takes over another log's state; append
@@ -37,11 +37,15 @@ def adopt_state(
         case StormsStates(txid):
             return _from_storm(states, adopt, txid)
         case OlderCheckpoint(place, spark_checkpoint):
-            _check_there(place, group)
+            if not groups_at(place):  # and none is made there
+                raise _nothing_there(place, group)
             beside = None if spark_checkpoint is None else folder_at(spark_checkpoint)
             held = held_checkpoint(place, beside)
             try:
-                return _from_log(log, group, held, check)
+                older = _older_group(held, group)
+                if older is None:
+                    raise _nothing_there(place, group)
+                return _from_log(log, older, held, check)
             finally:
                 held.release()
 
@@ -54,25 +58,35 @@ def _from_storm(states: GroupStates, adopt: Adopt, base: int) -> LogEntry:
     return LogEntry(1, "", log_id, begun=Token(base + 1, 1), committed=base, base=base)
 
 
-def _check_there(place: str | os.PathLike[str], group: str) -> None:
-    """Refuse a place without a log of the group, before a checkpoint is made there."""
-    if group not in groups_at(place):
-        raise AdoptionError(
-            f"adopt={shown(place)}",
-            f"there is no log of the group {group}",
-            "Give the checkpoint of a topology with the same streams; or, where it is gone, "
-            "Adopt.from_states(<log id>, in_flight='committed' or 'burn').",
-        )
+def _older_group(checkpoint: HeldCheckpoint, group: str) -> str | None:
+    """The group whose log goes on as that of `group`: the same, or the one that its first stream
+    was in, where the stream has left that gave the name."""
+    names = checkpoint.groups()
+    if group in names:
+        return group
+    newest = {name: last for name in names if (last := checkpoint.log(name).newest()) is not None}
+    had = [name for name, last in newest.items() if group in last.streams]
+    # One that another checkpoint has taken over is refused, so an open one comes first.
+    return min(had, key=lambda name: newest[name].successor is not None, default=None)
+
+
+def _nothing_there(place: str | os.PathLike[str], group: str) -> AdoptionError:
+    return AdoptionError(
+        f"adopt={shown(place)}",
+        f"there is no log of the group {group}",
+        "Give the checkpoint of a topology with the same streams; or, where it is gone, "
+        "Adopt.from_states(<log id>, in_flight='committed' or 'burn').",
+    )
 
 
 def _from_log(
-    log: Log, group: str, checkpoint: HeldCheckpoint, check: Callable[[LogEntry], None]
+    log: Log, group: str, checkpoint: HeldCheckpoint, check: Callable[[Log, LogEntry], None]
 ) -> LogEntry:
     old = checkpoint.log(group)
     last = old.newest()
     if last is None:
         raise AdoptionError(old.place, "the log is empty", "There is nothing to adopt.")
-    check(last)
+    check(old, last)
     log_id = secrets.token_hex(8)
     if last.successor is not None:
         log_id, successor = last.successor

@@ -15,9 +15,10 @@ _logger = logging.getLogger("trident")
 
 Topology = Mapping[str, Mapping[str, Any]]
 """What the log keeps: under ``sources`` the class of each stream's source, by its id; under
-``states`` of each its class (``by``), what it sees (``of``), its ``key``, the type of an aggregate
-(``value``), the version of its form (``schema``), its ``window``, and how it is ``kept`` otherwise
-than most. Empty where nothing is known. Of types one may be None: not known."""
+``left`` the schema of each stream that is gone; under ``states`` of each its class (``by``), what
+it sees (``of``), its ``key``, the type of an aggregate (``value``), the version of its form
+(``schema``), its ``window``, and how it is ``kept`` otherwise than most. Empty where nothing is
+known. Of types one may be None: not known."""
 
 
 class _Change(NamedTuple):
@@ -99,14 +100,15 @@ def _changed_streams(
     entry: LogEntry, sources: Mapping[str, str], streams: Mapping[str, str] | None
 ) -> Iterator[_Change]:
     known = entry.topology.get("sources", {})
-    for name in {**entry.streams, **known}:
+    schemas = {**entry.topology.get("left", {}), **entry.streams}
+    for name in {**schemas, **known}:
         was, found = known.get(name), sources.get(name)
         other = was is not None and found is not None and was != found
-        if streams is None or name not in entry.streams:  # a new log takes over, or it is back
+        if streams is None or name not in schemas:  # a new log takes over, or an older one was left
             if other and name in entry.metadata:
                 yield _Change("stream", name, str(was), str(found), _OF_STREAM)
-        elif name in streams and (other or entry.streams[name] != streams[name]):
-            before, after = entry.streams[name], streams[name]
+        elif name in streams and (other or schemas[name] != streams[name]):
+            before, after = schemas[name], streams[name]
             if was and found:
                 before, after = f"{was} of {before}", f"{found} of {after}"
             # Spark's own checkpoint is of one source.
@@ -187,7 +189,7 @@ def _shown(state: Mapping[str, Any]) -> str:
     return f"{text}, {state['window']}" if "window" in state else text
 
 
-def described_anew(entry: LogEntry, topology: Topology) -> Topology:
+def described_anew(entry: LogEntry, topology: Topology, streams: Mapping[str, str]) -> Topology:
     """Return what the log keeps of a topology from now on; say which states are new, or gone."""
     if not topology:
         return entry.topology
@@ -210,7 +212,10 @@ def described_anew(entry: LogEntry, topology: Topology) -> Topology:
     for name in new:
         _logger.info("the state %r is new: it begins with batch %d", name, entry.committed + 1)
     sources = {**entry.topology.get("sources", {}), **topology.get("sources", {})}
-    return {**topology, "states": states, "sources": sources}
+    schemas = {**entry.topology.get("left", {}), **entry.streams}
+    left = {name: schema for name, schema in schemas.items() if name not in streams}
+    anew = {**topology, "states": states, "sources": sources}
+    return {**anew, "left": left} if left else anew
 
 
 def _perhaps_renamed(name: str, new: list[str]) -> str:

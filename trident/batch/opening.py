@@ -65,13 +65,14 @@ def opening_entry(
             streams=dict(streams),
             reads=dict(reads),
             kinds=kinds,
-            topology=described_anew(newest, topology),
+            topology=described_anew(newest, topology, streams),
         )
     if adopt is not None:
 
-        def check(last: LogEntry) -> None:
-            check_unchanged(log.place, last, topology, states.kinds, None, accept_change)
-            _check_names(log, last, states)
+        def check(old: Log, last: LogEntry) -> None:
+            _check_none_begun(old, last, streams, states)
+            check_unchanged(old.place, last, topology, states.kinds, None, accept_change)
+            _check_names(old, last, states)
 
         first = adopt_state(log, group, states, adopt, check, folder_at)
     else:
@@ -86,7 +87,7 @@ def opening_entry(
         streams=dict(streams),
         reads=dict(reads),
         kinds=kinds,
-        topology=described_anew(first, topology),
+        topology=described_anew(first, topology, streams),
     )
 
 
@@ -149,24 +150,31 @@ def _check_same(log: Log, newest: LogEntry, clock: Clock, adopt: Adopt | None) -
 def _check_streams(
     log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
 ) -> None:
-    """Refuse a set of streams that the log can't go on with.
-
-    Streams may come or go, not both, as one may have got another id; and not while a batch is under
-    way that holds what the others were.
-    """
+    """Refuse a set of streams that the log can't go on with: they may come or go, not both, as one
+    may have got another id."""
     gone, new = newest.streams.keys() - streams.keys(), streams.keys() - newest.streams.keys()
     if not gone and not new:
         return
-    due = newest.committed + 1
+    _check_none_begun(log, newest, streams, states)
+    if newest.clock == "spout" and not (gone and new):
+        _tell_of_streams(newest, sorted(gone), sorted(new))
+        return
     advice = "Give the streams their old ids, or start with a new checkpoint and "
     advice += "adopt=Adopt.from_checkpoint(<this one>)."
-    if newest.clock == "spout" and not (gone and new):
-        if not plans_of_streams(newest.planned or {}) and not states.may_hold(due):
-            _tell_of_streams(newest, sorted(gone), sorted(new))
-            return
+    raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
+
+
+def _check_none_begun(
+    log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
+) -> None:
+    """Refuse other streams while a batch is under way that holds what those of the log gave."""
+    due = newest.committed + 1
+    if newest.streams.keys() != streams.keys() and (
+        plans_of_streams(newest.planned or {}) or states.may_hold(due)
+    ):
         advice = f"Batch {due} has begun with the streams that were, and may be in the states: "
         advice += "start once with those, and stop that run, which commits the batch."
-    raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
+        raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
 
 
 def _tell_of_streams(newest: LogEntry, gone: Sequence[str], new: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -89,9 +89,12 @@ class TemporaryCheckpoint(HeldCheckpoint):
 
 
 def open_checkpoint(
-    place: Place | None, groups: Iterable[str], spark_checkpoint: Folder | None = None
+    place: Place | None,
+    groups: Mapping[str, Collection[str]],
+    spark_checkpoint: Folder | None = None,
 ) -> HeldCheckpoint:
-    """The checkpoint at `place` for `groups`, held by the caller; a temporary one for None."""
+    """The checkpoint at `place` for `groups`, held by the caller; a temporary one for None. Of each
+    group there are the streams."""
     if place is None:
         return TemporaryCheckpoint()
     held = held_checkpoint(place, spark_checkpoint)

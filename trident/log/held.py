@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 
 from trident.log.errors import CheckpointError
 from trident.log.folders import Folder
@@ -36,19 +36,44 @@ class HeldCheckpoint(ABC):
     def _to_leave(self, group: str) -> str:
         """What to do with the log of a group that is gone for good."""
 
-    def check_groups(self, groups: Iterable[str]) -> None:
-        """Refuse to leave a log behind, as a topology would whose stream has got another id."""
-        ours = dict.fromkeys(groups)
-        for group in self.groups():
-            newest = self.log(group).newest() if group not in ours else None
+    def check_groups(self, groups: Mapping[str, Collection[str]]) -> None:
+        """Refuse to leave a log behind, as a topology would whose stream has got another id; of
+        each of its groups there are the streams."""
+        there = self.groups()
+        for group in there:
+            newest = self.log(group).newest() if group not in groups else None
             if newest is not None and newest.successor is None:
                 raise CheckpointError(
                     self.where,
                     f"it has a log of the stream(s) {', '.join(newest.streams)}, up to batch "
                     f"{newest.committed}, in a group {group!r} that this topology "
-                    f"does not have; its groups are: {', '.join(ours) or 'none'} (each "
+                    f"does not have; its groups are: {', '.join(groups) or 'none'} (each "
                     "is named by the smallest of its stream ids)",
-                    "Give the streams their old ids, or start with a new checkpoint. Where those "
-                    f"streams are gone for good, {self._to_leave(group)}: what their states hold "
-                    "stays in its store, but nothing goes on from there.",
+                    self._instead(group, newest.streams, groups, there),
                 )
+
+    def _instead(
+        self,
+        group: str,
+        streams: Collection[str],
+        groups: Mapping[str, Collection[str]],
+        there: Collection[str],
+    ) -> str:
+        """What to do instead of leaving the log of `group`, whose `streams` were."""
+        heirs = [name for name, ours in groups.items() if not {*streams}.isdisjoint(ours)]
+        if len(heirs) == 1 and heirs[0] in streams and heirs[0] not in there:
+            return (
+                "Give the streams their old ids, or start with a new checkpoint and "
+                f"adopt=Adopt.from_checkpoint(<this one>): the group {heirs[0]!r} goes on from "
+                "that log."
+            )
+        if heirs:
+            return (
+                "Give the streams their old ids, and let the same ones share batches; another one "
+                "that joins them needs an id after theirs."
+            )
+        return (
+            "Give the streams their old ids, or start with a new checkpoint. Where those streams "
+            f"are gone for good, {self._to_leave(group)}: what their states hold stays in its "
+            "store, but nothing goes on from there."
+        )
