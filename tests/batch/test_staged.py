@@ -16,7 +16,7 @@ from tests import forks
 from tests.batch import staged_run
 from tests.batch.staged_run import BATCHES, CLOCK_POINTS, EXPECTED, counts, draws
 from trident.batch.computed import Computed
-from trident.batch.errors import BatchFailedError, OutageError
+from trident.batch.errors import BatchFailedError, OutageError, TooManyBadTuplesError
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
@@ -35,6 +35,7 @@ from trident.log.errors import (
 from trident.log.file_log import FileLog
 from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
+from trident.operations.counters import CounterBook, count_bad
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.values import Token
@@ -181,6 +182,19 @@ def test_a_batch_is_staged_before_any_state_is_written(tmp_path: Path) -> None:
                 run.stage(txid)
             run.batches.settle()
     assert run.told == [1, 2, 3]
+
+
+def test_a_batch_with_too_many_bad_tuples_is_not_staged(tmp_path: Path) -> None:
+    book = CounterBook()
+    count_bad(book, "parse", 1, 2)
+    bad = Words((), Outcome(counters=book.take()), ("a word",))
+    with clock(tmp_path, policy=FailurePolicy(max_errors=0.0)) as run:
+        with pytest.raises(TooManyBadTuplesError):
+            run.batches.run(1, "1" * 64, "q1", lambda record: bad)
+        assert run.staged == []
+    with clock(tmp_path) as again:
+        again.batches.settle()
+        assert again.engine.written == []
 
 
 def test_every_attempt_writes_what_was_computed_once(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.topologies.conftest import Engine, contents, feed
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
+from trident.backends.urls import state_from_url
 from trident.batch.errors import TooManyBadTuplesError
 from trident.batch.watchpoints import watching
 from trident.errors import BadRowsError, OperationError, PlanError
@@ -102,6 +105,47 @@ def test_too_many_bad_tuples_stop_the_run_before_their_batch_counts(engine: Engi
     run.stop()
     assert run.groups["numbers"].recentProgress[-1].txid == 1
     assert captured.tuples[0] == (1,)
+
+
+def test_mended_steps_count_a_batch_anew_that_had_too_many_bad_tuples(tmp_path: Path) -> None:
+    state = f"sqlite:{tmp_path / 'sums.db'}?prefix=sums&kind=transactional"
+
+    def run(parse: Callable[[str], int]) -> None:
+        topology = TridentTopology()
+        spout = FixedBatchSpout("key string, text string", 3, ("a", "1"), ("a", "x"), ("b", "2"))
+        topology.newStream("s", spout).withColumn("n long", parse, "text", on_error="skip").groupBy(
+            "key"
+        ).persistentAggregate(state, "n", Sum(), "sums")
+        log = tmp_path / "log"
+        with topology.start(checkpoint=log, trigger="available", max_errors=0.0) as started:
+            started.awaitTermination(60)
+
+    with pytest.raises(TooManyBadTuplesError):
+        run(parsed)
+    run(lambda text: 10 if text == "x" else int(text))
+    with closing(state_from_url(state).makeState()) as sums:
+        assert sums.multiGet([("a",), ("b",)]) == [11, 2]
+
+
+def test_what_a_failed_attempt_left_out_is_not_counted_for_the_next(engine: Engine) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("n long")
+    first = engine.folder / "first"
+    first.touch()
+
+    def ask(total: int) -> int:
+        if first.exists():
+            first.unlink()
+            raise FailedException("the service is away")
+        return total
+
+    parts = topology.newStream("numbers", spout).each("n", inverse, "part", on_error="skip")
+    total = parts.aggregate("n", Sum(), "sum").shuffle().parallelismHint(2)
+    asked = total.withColumn("total long", ask, "sum")
+    asked.persistentAggregate(MemoryMapState.Factory(), "total", Sum(), "all")
+    with engine.start(topology) as run:
+        feed(run, spout, [(0,), (1,), (2,)])
+        [progress] = run.groups["numbers"].recentProgress
+    assert (progress.attempts, progress.bad_tuples) == (2, {DIVIDE: 1})
 
 
 def test_dead_letters_are_kept_once_with_their_batch_whatever_is_tried_again(

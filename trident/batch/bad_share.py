@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from threading import Lock
 
 from trident.batch.errors import TooManyBadTuplesError
 from trident.operations.counters import bad_tuples, tried_tuples
@@ -24,22 +25,33 @@ class BadShare:
         self._most = most
         self._batches: deque[tuple[int, int]] = deque()
         self._bad = self._tried = 0
+        self._last = 0, 0, 0
+        self._lock = Lock()
 
     def check(self, txid: int, counts: Mapping[str, int]) -> None:
-        """Raise TooManyBadTuplesError where a batch, which has counted this, must not commit."""
-        if self._most is None or not (bad := sum(bad_tuples(counts).values())):
-            return
-        bad, tried = self._bad + bad, self._tried + tried_tuples(counts)
-        if bad > self._most * max(tried, _LATELY):
-            raise TooManyBadTuplesError(self._group, txid, bad, tried, self._most)
+        """Raise TooManyBadTuplesError where a batch, which has counted this, must not commit.
 
-    def committed(self, counts: Mapping[str, int]) -> None:
-        """Learn what a batch has counted that has committed."""
+        The last batch may come again, of which another attempt has counted this. What comes behind
+        a later one was checked before it was staged.
+        """
         if self._most is None:
             return
-        batch = sum(bad_tuples(counts).values()), tried_tuples(counts)
-        self._batches.append(batch)
-        self._bad, self._tried = self._bad + batch[0], self._tried + batch[1]
+        with self._lock:
+            last, bad, tried = self._last
+            if txid < last:
+                return
+            if txid > last and tried:
+                self._pass(bad, tried)
+            bad, tried = sum(bad_tuples(counts).values()), tried_tuples(counts)
+            self._last = txid, bad, tried
+            all_bad, all_tried = self._bad + bad, self._tried + tried
+        if bad and all_bad > self._most * max(all_tried, _LATELY):
+            raise TooManyBadTuplesError(self._group, txid, all_bad, all_tried, self._most)
+
+    def _pass(self, bad: int, tried: int) -> None:
+        """Add a batch of which no other attempt comes."""
+        self._batches.append((bad, tried))
+        self._bad, self._tried = self._bad + bad, self._tried + tried
         while self._tried - self._batches[0][1] >= _LATELY:
             bad, tried = self._batches.popleft()
             self._bad, self._tried = self._bad - bad, self._tried - tried

@@ -13,6 +13,7 @@ from trident.batch.adopt import Adopt
 from trident.batch.attempt import Attempt, Due, Making, Stopwatch
 from trident.batch.bad_share import BadShare
 from trident.batch.changes import Topology
+from trident.batch.computed import Computed, Postponed
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
 from trident.batch.ledger import Ledger
@@ -78,7 +79,8 @@ class BatchRunner:
         self._states = GroupStates(states)
         self._making = making or Making()
         policy.check(self._states)
-        self._bad_share = BadShare(group, policy.max_errors)
+        self.check_bad = BadShare(group, policy.max_errors).check
+        """Raises TooManyBadTuplesError where a batch has left out too many."""
         self._begun = False
 
     def open(
@@ -279,6 +281,8 @@ class BatchRunner:
         outcome, ready, swept = Outcome(), None, False
         begun_states: Iterable[str] = ()
         if computed is not None:
+            if isinstance(computed, Computed):  # before any state is written
+                self.check_bad(token.txid, computed.outcome.counters)
             if attempt.planned is not entry.planned:
                 entry = ledger.plan(attempt.planned)
                 watch.done("plan")
@@ -293,7 +297,8 @@ class BatchRunner:
             begun = replace(begun, reaches=int(time() * 1000))
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
-                self._bad_share.check(token.txid, outcome.counters)
+                if isinstance(computed, Postponed):
+                    self.check_bad(token.txid, outcome.counters)
             begun = replace(begun, reaches=outcome.reached)
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
                 swept = states.sweep(begun)
@@ -311,7 +316,6 @@ class BatchRunner:
         ledger.commit(attempt.metadata, begun_states, digest, query_id, swept, until)
         reached("after commit", token)
         watch.done("commit")
-        self._bad_share.committed(outcome.counters)
         if ready is not None:
             reached("before announce", token)
             self._announce(token.txid, partial(states.announce, ready))

@@ -84,6 +84,8 @@ class StagedBatch(FrameBatch):
             return self._known
         computed = super().compute(token)
         assert isinstance(computed, Computed)  # batches that are postponed are not staged
+        # What is staged is committed, by the next start too.
+        self._runner.check_bad(token.txid, computed.outcome.counters)
         reached("before stage", token)
         staged = replace(self.file, parts=self._engine.packed(computed))
         stage = partial(self._area.stage, staged)

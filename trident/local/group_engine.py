@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import perf_counter
 from typing import cast
@@ -17,6 +17,7 @@ from trident.job.job import Job
 from trident.kernels.origins import with_origin
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
+from trident.operations.counters import CounterBook, summed
 from trident.operations.origins import origin_of
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first
@@ -70,21 +71,23 @@ class LocalGroupEngine:
             return Postponed("local", tuples, partial(self._run, sources, tuples))
         before, started = self._asked.counts(), perf_counter()
         updates: list[DeferredUpdate] = []
-        self._program.run(
-            ProgramInput(
-                record.token.txid, record, sources, self._states.__getitem__, deferred=updates
-            )
-        )
+        bad = CounterBook()  # its own: the batch before may be written meanwhile, and counted
+        asked, txid = self._states.__getitem__, record.token.txid
+        given = ProgramInput(txid, record, sources, asked, deferred=updates, counters=bad)
+        with self._counting():
+            self._program.run(given)
         counts = self._asked.since(before)
         seconds = {"compute": perf_counter() - started}
-        counted = self._program.counted()
+        counted = summed(self._program.counted(), bad.take())
         return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local", counted))
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Make the updates of a batch; see `GroupEngine.write`."""
-        if isinstance(computed, Postponed):
-            return computed.run(record)
-        outcome = write_updates(computed, record, self._states, self._updated, self._program.update)
+        with self._counting():
+            if isinstance(computed, Postponed):
+                return computed.run(record)
+            update = self._program.update
+            outcome = write_updates(computed, record, self._states, self._updated, update)
         counted = self._program.counted()
         return outcome + Outcome(counters=counted) if counted else outcome
 
@@ -95,14 +98,25 @@ class LocalGroupEngine:
         """Run all steps of a batch that has begun, and write what they update."""
         before, started = self._counters.counts(), perf_counter()
         begun = BegunStates(self._program.job.updates, self._states, record)
-        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.begin)
+        bad, txid = CounterBook(), record.token.txid
+        given = ProgramInput(txid, record, sources, begun.queried, begun.begin, counters=bad)
         self._program.run(given)
         computed = perf_counter()
         begun.commit()
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
-        counted, reached = self._program.counted(), self._counters.reached(record.token)
+        counted = summed(self._program.counted(), bad.take())
+        reached = self._counters.reached(record.token)
         return Outcome(tuples, *counts, seconds, "local", counted, reached)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Forget what operations have counted of an attempt that fails."""
+        try:
+            yield
+        except BaseException:
+            self._program.counted()
+            raise
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[str, Block]:
         streams = [source.stream for source in self._program.job.sources]

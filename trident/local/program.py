@@ -52,7 +52,7 @@ class Program:
 
     def run(self, given: ProgramInput) -> Rows:
         """Run one batch or request through all stages; errors of operations name the tuple."""
-        given = given._replace(counters=self._operations.counters, letters=[])
+        given = given._replace(letters=[])
         made: list[Any] = [None] * len(self._stages)
         for slot, parents, stage, releases in self._stages:
             made[slot] = stage.run([made[parent] for parent in parents], given)

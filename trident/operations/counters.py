@@ -16,13 +16,13 @@ def summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 class Counter:
     """One number that operations count up; see ``TridentOperationContext.registerCounter``."""
 
-    def __init__(self, name: str, counts: dict[str, int]) -> None:
+    def __init__(self, name: str, book: CounterBook) -> None:
         self._name = name
-        self._counts = counts
+        self._book = book
 
     def inc(self, n: int = 1) -> None:
         """Count `n` more."""
-        self._counts[self._name] = self._counts.get(self._name, 0) + n
+        self._book.add(self._name, n)
 
 
 class CounterBook:
@@ -33,16 +33,16 @@ class CounterBook:
 
     def counter(self, name: str) -> Counter:
         """The counter of that name; those of one name count together."""
-        return Counter(name, self._counts)
+        return Counter(name, self)
 
     def add(self, name: str, n: int) -> None:
         """Count `n` more under a name."""
-        self._counts[name] = self._counts.get(name, 0) + n
+        counts = self._counts
+        counts[name] = counts.get(name, 0) + n
 
     def take(self) -> dict[str, int]:
-        """What was counted since this was asked last."""
-        found = dict(self._counts)
-        self._counts.clear()
+        """What was counted since this was asked last; others may count meanwhile."""
+        found, self._counts = self._counts, {}
         return found
 
 

@@ -46,8 +46,9 @@ class TridentOperationContext(Published):
     def registerCounter(self, name: str) -> Counter:
         """A counter for ``prepare`` to keep; the batch's ``BatchProgress.counters`` has its total.
 
-        Counters of one name count together, whatever operations have them. An attempt that failed
-        has counted too, and so has a task that Spark ran again: a state is exact, a counter is not.
+        Counters of one name count together, whatever operations have them. A task that Spark ran
+        again has counted twice, and batches that run at once may count for one another: a state is
+        exact, a counter is not.
         """
         return self._counters.counter(name)
 

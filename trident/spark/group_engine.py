@@ -276,6 +276,10 @@ class SparkGroupEngine:
         with self._shown(context.seal):
             try:
                 yield run
+            except BaseException:
+                with self._counting:
+                    self._counts.take()  # not the next attempt's
+                raise
             finally:
                 run.release()
 
