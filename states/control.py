@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -27,12 +27,14 @@ from trident.states.errors import (
     UnownedStateError,
 )
 from trident.states.expiry import later
-from trident.states.values import Token
+from trident.states.values import StateType, Token
 
 Check = Callable[["ControlRecord | None"], None]
 """Raises where a control record, or its absence, can't be what the log left."""
 
 _FORMAT = 1
+_MOVED_FORMAT = 2
+"""Of a record with a move: a version that knows none would read the old state for ever."""
 GIVEN_BACK = "given-back-to-storm"
 """The log id of a state that Storm has again, and no topology may write."""
 
@@ -40,17 +42,25 @@ UNFINISHED = "unfinished-copy:"
 """What the log id of a copy begins with, before that of its state, until all of it is there."""
 
 
+class Deciding(NamedTuple):
+    """The state whose move decides for others: its prefix, the one it moves to, and its kind."""
+
+    prefix: str
+    to: str
+    kind: StateType
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """What a control record says of a state that was built anew under another prefix.
 
     It is at the prefix `to` of the same store. Where `once` is given, it is there only when the
-    record at that prefix says that the state kept there has moved: so several states move by the
-    change of one record.
+    record of that state says that it has made that very move: so several states move by the change
+    of one record.
     """
 
     to: str
-    once: str | None = None
+    once: Deciding | None = None
 
 
 BURNT = -1
@@ -185,7 +195,7 @@ class ControlRecord:
 
     def _encode(self) -> bytes:
         told = {
-            "format": _FORMAT,
+            "format": _FORMAT if self.move is None else _MOVED_FORMAT,
             "lineage": self.log_id,
             "token": list(self.token),
             "committed": self.committed,
@@ -195,7 +205,8 @@ class ControlRecord:
         if self.plan is not None:
             told["plan"] = self.plan
         if self.move is not None:
-            told["move"] = [self.move.to, self.move.once]
+            once = self.move.once
+            told["move"] = [self.move.to, None if once is None else [*once[:2], once.kind.value]]
         if self.reached is not None:
             told["reached"] = self.reached
         return orjson.dumps(told)
@@ -211,8 +222,9 @@ class ControlRecord:
         """
         try:
             found = orjson.loads(data)
-            if found["format"] != _FORMAT:
-                raise ValueError(f"format {found['format']}, this version reads {_FORMAT}")
+            known = _FORMAT if found.get("move") is None else _MOVED_FORMAT
+            if found["format"] != known:
+                raise ValueError(f"format {found['format']}, this version reads {known}")
             txid, attempt = found["token"]
             return ControlRecord(
                 str(found["lineage"]),
@@ -233,8 +245,11 @@ class ControlRecord:
             ) from error
 
 
-def _move(to: str, once: str | None) -> Move:
-    return Move(str(to), None if once is None else str(once))
+def _move(to: str, once: Sequence[str] | None) -> Move:
+    if once is None:
+        return Move(str(to))
+    prefix, target, kind = once
+    return Move(str(to), Deciding(str(prefix), str(target), StateType(kind)))
 
 
 class Control:
@@ -282,6 +297,11 @@ class Control:
     def place(self) -> str:
         """How errors name the state: with where it is."""
         return f"{self.name} in {self.where}" if self.where else self.name
+
+    @property
+    def prefix(self) -> str | None:
+        """What the state is kept under, where that isn't its name."""
+        return None if self._backing.prefix == self.name else self._backing.prefix
 
     def read(self) -> ControlRecord | None:
         """Return the record as the store holds it now, None where there is none.
@@ -403,7 +423,7 @@ class Control:
         """
         stored, found = self._read()
         if found is not None and not found.is_unused:
-            raise OtherLogError(self.place, found.log_id, record.log_id)
+            raise OtherLogError(self.place, found.log_id, record.log_id, self.prefix)
         self._tell(record, stored)
 
     def _tell(self, record: ControlRecord, stored: bytes | None) -> None:

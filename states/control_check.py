@@ -52,6 +52,7 @@ def check_record(
     name: str,
     where: str = "",
     lasts: bool = True,
+    prefix: str | None = None,
 ) -> None:
     """Return if `found` is what the log left, or an attempt that failed; else raise the error of
     what it means. `own` is the attempt that the log has reserved, which has not begun the state
@@ -66,7 +67,8 @@ def check_record(
     if found.log_id != own.log_id and found.log_id not in claim.adopted:
         if claim.kind is StateType.OPAQUE and found.never_ready and own.is_later_than(found):
             return
-        raise OtherLogError(f"{name} in {where}" if where else name, found.log_id, own.log_id)
+        place = f"{name} in {where}" if where else name
+        raise OtherLogError(place, found.log_id, own.log_id, prefix)
     if listed is not None and found.token < listed:
         raise RewoundStateError(name, found.token, listed, where)
     if found.token == listed:

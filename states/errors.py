@@ -152,17 +152,27 @@ class OtherLogError(StateError):
     """The log id in the state's control record."""
     expected: str
     """The log's own."""
+    prefix: str | None = None
+    """What the state is kept under, where that isn't its name."""
 
-    _template = (
-        "state {state} belongs to another checkpoint: its log id is {found}, this "
-        "checkpoint's is {expected}. If a run of that checkpoint is alive, stop it. To continue "
-        "that state, start with that checkpoint, or here with "
-        "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
-        "adopt=Adopt.from_states('{found}', in_flight='committed' or 'burn'); to begin anew, "
-        "give the state another name, or remove what is there: python -m trident state drop URL "
-        "(in memory: make a new Factory; of rows in a table: DELETE FROM trident_rows WHERE name = "
-        "the table's, or that of Rows(name=))."
-    )
+    def __str__(self) -> str:
+        moved = ""
+        if self.prefix is not None:
+            moved = (
+                f"It has the prefix {self.prefix!r}. If it was built anew under that (python -m "
+                "trident rebuild), it is the state that readers find: start with the checkpoint "
+                "that has built it, and drop nothing with that prefix. "
+            )
+        return (
+            f"state {self.state} belongs to another checkpoint: its log id is {self.found}, this "
+            f"checkpoint's is {self.expected}. {moved}If a run of that checkpoint is alive, stop "
+            "it. To continue that state, start with that checkpoint, or here with "
+            "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
+            f"adopt=Adopt.from_states('{self.found}', in_flight='committed' or 'burn'); to begin "
+            "anew, give the state another name, or remove what is there: python -m trident state "
+            "drop URL (in memory: make a new Factory; of rows in a table: DELETE FROM trident_rows "
+            "WHERE name = the table's, or that of Rows(name=))."
+        )
 
 
 @dataclass(eq=False, repr=False)

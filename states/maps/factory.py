@@ -312,7 +312,7 @@ class MapStateFactory(StateFactory):
     def of_kind(self, kind: StateType) -> Self:
         """Return the factory of the same states kept otherwise, by a store that may know how."""
         store = cast("Any", self.store)
-        if any(each.name == "kind" for each in fields(store)):
+        if "kind" in getattr(store, "__dataclass_fields__", ()):
             store = replace(store, kind=kind)
         return replace(self, kind=kind, store=store)
 
@@ -340,7 +340,7 @@ class MapStateFactory(StateFactory):
             return StormMap(self.kind, backing, self.serializer, key, self.schema)
         kind = self.makes or _MAPS[self.kind]
         made = kind(backing, self.serializer, key, self.schema)
-        made.elsewhere = lambda prefix: self.at(prefix).open()
+        made.elsewhere = lambda prefix, kind: self.at(prefix).of_kind(kind).open()
         return made
 
     def located(self) -> MapStateFactory:

@@ -7,9 +7,9 @@ ask for the record anyway, before each query; whoever finds that a state has mov
 place, stays there, and begins the query anew.
 
 Several states of one log move together. The records of all but the first say first that they move
-*once* the first has; nothing updates them from then on, and readers find the old ones. Then the
-first record is changed, which decides for all. A database with readers of its own changes all of
-them in one transaction.
+*once* the first has, and where to; nothing updates them from then on, and readers find the old
+ones. Then the first record is changed, which decides for all. A database with readers of its own
+changes all of them in one transaction.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from itertools import combinations
 
 from trident.states.backing_map import Ability, abilities
-from trident.states.control import Move
+from trident.states.control import Deciding, Move
 from trident.states.errors import NoStateError, StateUnavailableError, UsageError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.stored_map import STAND_ALONE, StoredMap
+from trident.states.table.build import layers
 
 _TRIES = 1000
 
@@ -43,8 +45,8 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
     Raises
     ------
     UsageError
-        For states of several stores or logs, whose records can't be changed together, and for one
-        that has committed no batch yet.
+        For states of several stores or logs, or in several layouts, whose records can't be changed
+        together, for two that would have one place, and for one that has committed no batch yet.
     NoStateError
         When one of them is not there.
     MovedStateError
@@ -71,9 +73,12 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
             opened.enter_context(closing(factory.at(prefix).makeMap()))
             for factory, prefix in states
         ]
+        pairs = list(zip(olds, news, strict=True))
+        names = [factory.identity[2] for factory, _ in states]
+        _check_apart([{name, *map(_prefix, pair)} for name, pair in zip(names, pairs, strict=True)])
         log_id = _log_of(news)
-        pairs = zip(olds, news, strict=True)
         left = [(old, new) for old, new in pairs if _prefix(old) != _prefix(new)]
+        _check_one_log([old for old, _ in left])
         for old, new in left:
             found = old.control.ask()()
             if found is not None and found.log_id == log_id != STAND_ALONE:
@@ -85,8 +90,8 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
 
 def check_places(factories: Sequence[MapStateFactory]) -> None:
     """Raise what :func:`swap_states` would raise of old states, before new ones are built."""
-    with _located(factories):
-        pass
+    with _located(factories) as states:
+        _check_one_log(states)
 
 
 @contextmanager
@@ -113,9 +118,11 @@ def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
             before, after = old.control.before_move(Move(_prefix(new)))
             moves.append((_prefix(old), after, before, _prefix(new)))
         return first.backing.moveControls(moves)
-    for old, new in pairs[1:]:
-        if not _moved(old, Move(_prefix(new), once=_prefix(first))):
-            return False
+    deciding = Deciding(_prefix(first), _prefix(pairs[0][1]), first.kind)
+    if not all(_finds(old, first, deciding) for old, _ in pairs[1:]):
+        return False
+    if not all(_moved(old, Move(_prefix(new), once=deciding)) for old, new in pairs[1:]):
+        return False
     return all(_moved(old, Move(_prefix(new))) for old, new in pairs)
 
 
@@ -124,6 +131,35 @@ def _moved(state: StoredMap, move: Move) -> bool:
         return False
     state.backing.flush()
     return True
+
+
+def _finds(state: StoredMap, first: StoredMap, deciding: Deciding) -> bool:
+    """Whether who reads `state` finds the first record; False too where that has changed."""
+    assert state.elsewhere is not None
+    expected = first.backing.getControl()
+    with closing(layers(state.elsewhere(deciding.prefix, deciding.kind))[1]) as there:
+        if there.getControl() == expected:
+            return True
+    if first.backing.getControl() == expected:
+        what = f"states in several layouts can't move at once: who reads {_prefix(state)!r} misses"
+        raise UsageError(what, deciding.prefix, (), "Swap each by a command of its own.")
+    return False
+
+
+def _check_apart(places: Sequence[set[str]]) -> None:
+    """Raise where two states have a prefix in common: their own, where they are, or are to be."""
+    for one, other in combinations(places, 2):
+        if one & other:
+            what = "two states can't have one place, or that of one another:"
+            raise UsageError(what, ", ".join(sorted(one & other)), (), "Give each its own prefix.")
+
+
+def _check_one_log(olds: Sequence[StoredMap]) -> None:
+    logs = {found.log_id for old in olds if (found := old.control.ask()()) is not None}
+    if len(logs) > 1:
+        what = "the states that others are to take the places of belong to several logs:"
+        advice = "Swap those of each log by a command of its own: python -m trident state swap."
+        raise UsageError(what, ", ".join(sorted(logs)), (), advice)
 
 
 def _prefix(state: StoredMap) -> str:

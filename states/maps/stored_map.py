@@ -10,7 +10,7 @@ from time import time_ns
 from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.control import BURNT, Control, ControlRecord
+from trident.states.control import BURNT, Control, ControlRecord, Move
 from trident.states.cut import Cut
 from trident.states.errors import OtherLogError, StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
@@ -48,7 +48,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
     if found is not None and found.is_free_for(STAND_ALONE):
         found = None
     if found is not None and found.log_id != STAND_ALONE:
-        raise OtherLogError(control.place, found.log_id, STAND_ALONE)
+        raise OtherLogError(control.place, found.log_id, STAND_ALONE, control.prefix)
     attempt = 0
     retried: dict[int, int] = {}
     if found is not None:
@@ -98,8 +98,9 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self.key = key
         self.serializer = serializer or JSONSerializer()
         self.schema = schema
-        self.elsewhere: Callable[[str], IBackingMap | LayeredMap] | None = None
-        """Opens the map with another prefix of the same store; None where nothing says how."""
+        self.elsewhere: Callable[[str, StateType], IBackingMap | LayeredMap] | None = None
+        """Opens the map of another prefix, and of a kind, in the same store; None where nothing
+        says how."""
         self._attempt: MapAttempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
@@ -123,18 +124,19 @@ class StoredMap(CommittedReads, SnapshottableMap):
         if record.move is None or self.elsewhere is None:
             self.control.check_here(record)
             return False
-        if record.move.once is None:
+        once = record.move.once
+        if once is None:
             return True
-        deciding = layers(self.elsewhere(record.move.once))[1]
+        deciding = layers(self.elsewhere(once.prefix, once.kind))[1]
         with closing(deciding):
             decided = Control(deciding).last()
-        return decided is not None and decided.move is not None and decided.move.once is None
+        return decided is not None and decided.move == Move(once.to)
 
     def follow(self, record: ControlRecord) -> None:
         assert record.move is not None
         assert self.elsewhere is not None
         before, name = self.backing, self.control.name
-        self._stand_on(self.elsewhere(record.move.to))
+        self._stand_on(self.elsewhere(record.move.to, self.kind))
         self.control.name = name
         before.close()
 

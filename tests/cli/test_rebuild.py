@@ -111,7 +111,10 @@ def test_the_topology_goes_on_with_the_checkpoint_of_the_rebuild(folder: Path, s
     state = f"sqlite:{folder}/states.db?prefix="
     assert said("state", "get", f"{state}count", "dog") == "3\n"
     assert said("state", "get", f"{state}total") == "12\n"
-    assert "belongs to another checkpoint" in said(*run, str(folder / "old"), status=1)
+    refused = said(*run, str(folder / "old"), status=1)
+    assert "belongs to another checkpoint" in refused
+    assert "It has the prefix 'count_2'" in refused
+    assert "start with the checkpoint that has built it, and drop nothing with" in refused
     said("state", "drop", f"{state}count", "--yes")
     assert said("state", "get", f"{state}count", "dog") == "3\n"
     assert said(*rebuild(folder)).endswith("with another ends with an error.\n"), "once more"

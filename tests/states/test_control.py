@@ -22,7 +22,7 @@ from trident.errors import (
     StateUnavailableError,
 )
 from trident.states import Control, ControlRecord, StateType, Token
-from trident.states.control import BURNT, GIVEN_BACK
+from trident.states.control import BURNT, GIVEN_BACK, Deciding, Move
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY
 from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer, UnluckyStore
@@ -51,6 +51,17 @@ class Forgetful(TroubledServer):
 
     def flush(self) -> None:
         pass
+
+
+@pytest.mark.parametrize("once", [None, Deciding("ä", "a_2", StateType.TRANSACTIONAL)])
+def test_a_version_that_knows_no_moves_refuses_a_record_with_one(once: Deciding | None) -> None:
+    moved = record(5).moved(Move("b_2", once))
+    told = moved.encode()
+    assert ControlRecord.decode(told) == pickle.loads(pickle.dumps(moved)) == moved
+    assert told.startswith(b'{"format":2,')
+    assert record(5).encode().startswith(b'{"format":1,')
+    with pytest.raises(CorruptStateError, match="format 1, this version reads 2"):
+        ControlRecord.decode(told.replace(b'"format":2', b'"format":1'))
 
 
 def test_a_fail_over_before_ready_fails_the_attempt() -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -20,7 +20,7 @@ from trident.states import ControlRecord, StateType, Token, read_committed
 from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.maps.dropping import drop_state
 from trident.states.maps.factory import MapStateFactory
-from trident.states.maps.moving import swap_states
+from trident.states.maps.moving import check_places, swap_states
 from trident.states.maps.reading import read_latest
 from trident.states.maps.stored_map import StoredMap
 from trident.states.store import Store
@@ -83,6 +83,13 @@ class WatchedStore(Store):
         if isinstance(inner, SQLiteStore):
             inner = replace(inner, kind=self.kind)
         return Watched(self.calls.opened.enter_context(closing(inner.open())), self.calls)
+
+
+class OtherLayout(WatchedStore):
+    """Keeps its states in another place of the store."""
+
+    def open(self) -> IBackingMap:
+        return replace(cast("MemoryStore", self.inner), id="hashes of " + self.identity[1]).open()
 
 
 @pytest.fixture
@@ -169,6 +176,51 @@ def test_killed_anywhere_it_leaves_all_states_old_or_all_new(
     decided = seen.index(["new"] * 2 * count)
     assert seen == [["old"] * 2 * count] * decided + [["new"] * 2 * count] * (len(seen) - decided)
     assert (decided, len(seen)) == (2 * count - 1, 4 * count - 1), "each write was the last one"
+
+
+def test_states_of_several_kinds_move_at_once_wherever_it_is_killed(
+    place: MapStateFactory, calls: Calls
+) -> None:
+    for writes in range(7):
+        plain = place.of_kind(StateType.TRANSACTIONAL)
+        swaps = [*builds(place, [f"a{writes}"]), *builds(plain, [f"b{writes}"])]
+        holders = [factory.makeMap() for factory, _ in swaps]
+        assert killed_after(calls, writes, swaps) == (writes < 6)
+        assert values(holders) == ["old" if writes < 3 else "new"] * 4
+        swap_states(swaps)
+        assert values(holders) == ["new"] * 4
+
+
+def test_a_swap_that_was_given_up_is_not_decided_by_another_one(
+    place: MapStateFactory, calls: Calls
+) -> None:
+    swaps = builds(place, NAMES[:2])
+    holders = [factory.makeMap() for factory, _ in swaps]
+    assert killed_after(calls, 2, swaps), "when the second state waits for the first"
+    for txid in 1, 2:
+        run_batch(place.at("a_9"), "newer", txid, "newer")
+    swap_states([(place.at("a"), "a_9")])
+    assert values(holders) == ["newer"] * 2 + ["old"] * 2
+    with pytest.raises(MovedStateError, match="'b_2' is about to"):
+        run_batch(place.at("b"), "old", 3, "late")
+    with pytest.raises(UsageError, match="several logs: 'newer, old'"):
+        swap_states(swaps)
+    swap_states(swaps[1:])
+    assert [values([holder]) for holder in holders] == [["newer"] * 2, ["new"] * 2]
+
+
+def test_a_record_that_readers_of_the_others_miss_decides_for_none(calls: Calls) -> None:
+    memory = MemoryStore(uuid4().hex)
+    swaps = [
+        *builds(MapStateFactory(WatchedStore(memory, calls)), ["a"]),
+        *builds(MapStateFactory(OtherLayout(memory, calls)), ["b"]),
+    ]
+    with pytest.raises(UsageError, match="several layouts can't move at once.*'b' misses 'a'"):
+        swap_states(swaps)
+    assert values([factory.makeMap() for factory, _ in swaps]) == ["old"] * 4
+    for each in swaps:
+        swap_states([each])
+    assert values([factory.makeMap() for factory, _ in swaps]) == ["new"] * 4
 
 
 @pytest.mark.parametrize("kind", list(StateType))
@@ -286,6 +338,17 @@ def test_what_cannot_take_a_place_is_refused(place: MapStateFactory) -> None:
     run_batch(place.at("other"), "other", 1, 1)
     with pytest.raises(UsageError, match="several logs: 'new, other'"):
         swap_states([(place.at("a"), "a_2"), (place.at("b"), "other")])
+    with pytest.raises(UsageError, match="one place, or that of one another: 'a_2'"):
+        swap_states([(place.at("a"), "a_2"), (place.at("b"), "a_2")])
+    with pytest.raises(UsageError, match="one place, or that of one another: 'b'"):
+        swap_states([(place.at("a"), "b"), (place.at("b"), "b_2")])
+    run_batch(place.at("c"), "older", 1, 0)
+    run_batch(place.at("c_2"), "new", 1, "new")
+    of_two_logs = [*swaps, (place.at("c"), "c_2")]
+    with pytest.raises(UsageError, match="several logs: 'old, older'"):
+        swap_states(of_two_logs)
+    with pytest.raises(UsageError, match="several logs: 'old, older'"):
+        check_places([factory for factory, _ in of_two_logs])
     elsewhere = MapStateFactory(MemoryStore(uuid4().hex))
     run_batch(elsewhere.at("c"), "old", 1, 0)
     run_batch(elsewhere.at("c_2"), "new", 1, 0)

@@ -85,7 +85,7 @@ class GroupStates:
         for control in self.controls.values():
             found = control.read()
             if found is not None and not found.is_unused:
-                raise OtherLogError(control.place, found.log_id, log_id)
+                raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
 
     def check_free(self, log_id: str) -> None:
         """Raise where a new log can't begin a state: of another log, or with entries of none."""
@@ -94,7 +94,7 @@ class GroupStates:
             if found is None or found.is_unused:
                 control.check_vacant()
             elif not self._is_abandoned(name, found):
-                raise OtherLogError(control.place, found.log_id, log_id)
+                raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
 
     def attempt_behind(self, log_id: str, attempt: int) -> int:
         """Return `attempt` of the first batch of a log, or one behind what other logs have begun
@@ -227,7 +227,8 @@ class GroupStates:
     def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
         claim = self._claim(entry, name)
-        check_record(found, self._reserved(entry), claim, name, control.where, control.lasts)
+        place = name, control.where, control.lasts, control.prefix
+        check_record(found, self._reserved(entry), claim, *place)
 
     def _claim(self, entry: LogEntry, name: str) -> Claim:
         accepted = name in entry.accepted

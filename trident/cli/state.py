@@ -181,9 +181,9 @@ def _swap(arguments: argparse.Namespace) -> int:
     words = arguments.pairs
     if len(words) % 2:
         raise UsageError("state swap: no prefix is given for", words[-1])
-    states = dict(zip(words[::2], words[1::2], strict=True))
-    swap_states([(named_state(word).map_factory, prefix) for word, prefix in states.items()])
-    for word, prefix in states.items():
+    states = list(zip(words[::2], words[1::2], strict=True))
+    swap_states([(named_state(word).map_factory, prefix) for word, prefix in states])
+    for word, prefix in states:
         print(f"{named_state(word).shown} is the state with the prefix {prefix!r} now")
     return 0
 
