@@ -184,7 +184,7 @@ class Effort:
 SHORT = Effort(
     "short",
     sizes=(100, 10_000, 100_000, 1_000_000, 4_000_000),
-    keys=(10_000, 1_000_000, 10_000_000),
+    keys=(10_000, 1_000_000),
     keys_at=100_000,
     seconds=0.5,
     spark_batches=5,
