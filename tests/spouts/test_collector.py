@@ -65,3 +65,15 @@ def test_columns_of_arrow_that_python_has_in_another_form_become_its_values() ->
     block = collector.block()
     assert (block.arrow("n"), block.arrow("word")) == (None, None)
     assert block.tuple_at(MANY - 1, ["n", "word"]) == (1, "a")
+
+
+def test_numbers_of_arrow_may_be_changed_once_they_are_emitted() -> None:
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
+    collector = SpoutCollector("the spout of numbers", Fields("n"))
+    reused = np.full(MANY, 1)
+    collector.emitColumns({"n": pa.array(reused)})
+    reused[:] = 2
+    collector.emitColumns(pa.record_batch([pa.array(reused)], ["n"]))
+    reused[:] = 3
+    block = collector.block()
+    assert [block.values("n")[place] for place in (0, MANY - 1, MANY, -1)] == [1, 1, 2, 2]

@@ -35,7 +35,7 @@ class ArrowCollector(SpoutCollector):
         return [self._checked(block) for block in super().blocks()]
 
     def _array(self, column: Any) -> pa.Array | None:
-        return combined(column) if isinstance(column, pa.ChunkedArray) else column
+        return combined(column)
 
     def _checked(self, block: Block) -> Block:
         """The block as Arrow of the declared types."""

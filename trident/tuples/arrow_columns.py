@@ -37,20 +37,22 @@ def array_of(values: Sequence[Any]) -> pa.Array | None:
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | None:
-    """A column as one array; None where Python's values would not be as they came.
+    """A column as :func:`combined` gives it; None where Python's values would not be as they came.
 
     They are of the types that :func:`array_of` makes.
     """
-    if column.type not in _TYPES.values():
-        return None
-    return combined(column) if isinstance(column, pa.ChunkedArray) else column
+    return combined(column) if column.type in _TYPES.values() else None
 
 
-def combined(column: pa.ChunkedArray) -> pa.Array | None:
-    """The chunks of a column as one array; None where that has over 2 GB of text."""
-    if not column.num_chunks:
-        return pa.nulls(0, column.type)
-    return concatenated(column.chunks)
+def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array | None:
+    """A column as one array; None where that has over 2 GB of text.
+
+    Numbers are copied: a spout that made Arrow of NumPy's shares their memory, and may reuse it.
+    """
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if chunks and not pa.types.is_primitive(column.type):
+        return chunks[0] if len(chunks) == 1 else concatenated(chunks)
+    return concatenated([*chunks, pa.nulls(0, column.type)])
 
 
 def repeated_rows(counts: Sequence[int]) -> pa.Array:
