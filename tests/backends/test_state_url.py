@@ -429,7 +429,7 @@ class TestSchemes:
         store = store_of(url_of(scheme))
         parameters = {each.name for made in (MapStateFactory, store) for each in fields(made)}
         assert options <= parameters
-        assert parameters - options - {"store", "key_factory"} == elsewhere(scheme)
+        assert parameters - options - {"store", "key_factory", "schema"} == elsewhere(scheme)
 
     @pytest.mark.parametrize("scheme", CHECKPOINTS.built_in)
     def test_an_option_of_a_checkpoint_is_called_so_too(self, scheme: str) -> None:

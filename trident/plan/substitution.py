@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from trident.errors import PlanError, TridentError
 from trident.plan.nodes import Node, SourceNode, StateDeclaration
 from trident.plan.plan import Plan
 from trident.spouts.interfaces import ITridentDataSource
+from trident.states.errors import StateUnavailableError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.state import StateFactory
 
@@ -52,19 +52,23 @@ def located(plan: Plan) -> Plan:
     """Return the plan with the states that it updates where they are now.
 
     Each may have another one in its place, which was built anew. The stores are asked; what is
-    wrong there is found, and told, by whoever opens the state.
+    wrong there, but that one is away, is found, and told, by whoever opens the state.
     """
     moved: dict[str, StateFactory] = {}
     for node in plan.updates:
         name, factory = node.state.name, node.state.factory
         if not isinstance(factory, MapStateFactory):
             continue
-        with suppress(TridentError):
+        try:
             found = factory.located()
-            if found is not factory:
-                moved[name] = found
-                prefix = found.identity[2]
-                _logger.info("state %r was built anew: it has the prefix %r", name, prefix)
+        except StateUnavailableError:  # whoever opens it would wait for it as long once more
+            raise
+        except TridentError:
+            continue
+        if found is not factory:
+            moved[name] = found
+            prefix = found.identity[2]
+            _logger.info("state %r was built anew: it has the prefix %r", name, prefix)
     return replace(plan, nodes=_with_states(plan.nodes, moved)) if moved else plan
 
 
