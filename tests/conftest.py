@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,22 @@ pytest_plugins = ["trident.pytest_plugin"]
 settings.register_profile("tests", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
 settings.load_profile("quick" if QUICK in os.environ else "tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Let a report cross to the process that shows it, though its log has half a surrogate pair."""
+    return _encodable((yield))
+
+
+def _encodable(told: Any) -> Any:
+    if isinstance(told, str):
+        return told.encode("utf-8", "backslashreplace").decode()
+    if isinstance(told, dict):
+        return {name: _encodable(each) for name, each in told.items()}
+    if isinstance(told, list | tuple):
+        return type(told)(map(_encodable, told))
+    return told
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -40,9 +40,7 @@ def logged() -> Iterator[io.StringIO]:
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger = logging.getLogger("trident")
     logger.addHandler(handler)
-    logger.propagate = False  # pytest can't send half a surrogate pair to the process that reports
     yield text
-    logger.propagate = True
     logger.removeHandler(handler)
 
 
