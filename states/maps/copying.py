@@ -142,6 +142,12 @@ class _Copy:
         self._other_key = _other_key(source, target)
         self._transformed = transformed
         self._written = 0
+        self._suspects = "Something else"
+        if transformed is not None:
+            self._suspects = (
+                "The function makes another entry than it made before: have it return the same for "
+                "the same key and value, whenever it is called. Or something else"
+            )
 
     def run(self) -> Copied:
         if self._transformed is not None:
@@ -200,7 +206,8 @@ class _Copy:
             raise CopyError(
                 f"{_place(self._target)} has this state already, as of the same batch, but "
                 f"{differing} of {entries} entries differ",
-                "Something else has written there: remove what is there, or copy to another place.",
+                f"{self._suspects} has written there: remove what is there, or copy to another "
+                "place.",
             )
         return Copied(self._record, entries, 0)
 
@@ -263,8 +270,8 @@ class _Copy:
         raise CopyError(
             f"{_place(self._target)} still differs from {_place(self._source)} after {PASSES} "
             "comparisons",
-            "Something else writes one of the two: stop it, and copy again. Or the new place keeps "
-            "these values in another way: give it the same serializer=.",
+            f"{self._suspects} writes one of the two: stop it, and copy again. Or the new place "
+            "keeps these values in another way: give it the same serializer=.",
         )
 
     def _pass(self, number: int, table: Table | None) -> tuple[int, int]:

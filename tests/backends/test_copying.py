@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import count
 from math import nan
 from pathlib import Path
 from random import Random
@@ -609,6 +610,15 @@ def test_a_function_that_would_lose_a_value_is_refused_before_anything_is_writte
     with pytest.raises(CopyError, match=problem):
         copy_state(left(entries, SETTLED), target, transform=transform)
     assert target.backing.getControl() is None
+
+
+def test_a_function_that_makes_another_value_each_time_is_told_of() -> None:
+    calls, target = count(), MemoryMapState.Factory().makeState()
+    with pytest.raises(CopyError, match="The function makes another entry than .* return the same"):
+        copy_state(paged(WORDS), target, transform=lambda key, value: (key, next(calls)))
+    copy_state(paged(WORDS), target, transform=lambda key, value: (key, 0))
+    with pytest.raises(CopyError, match="The function makes another entry than .* return the same"):
+        copy_state(paged(WORDS), target, transform=lambda key, value: (key, next(calls)))
 
 
 def test_a_function_is_given_values_and_keeps_until_when_they_are_there() -> None:
