@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trident.states.errors import StateError
+from trident.states.errors import CorruptStateError, FailedException
 from trident.states.expiry import KeepUntil
 from trident.states.keys import decode_key
+from trident.states.printable import masked
 from trident.states.values import Versioned, own
 
 
@@ -54,14 +55,24 @@ class ValueSchema:
         if version == self.version or value is None:
             return value
         if version > self.version:
-            raise StateError(
-                f"the value of the key {decode_key(key)!r} is of schema_version {version}, which "
-                f"this code doesn't know: it has {self.version}. Run the code that wrote it."
-            )
-        if type(value) is KeepUntil:
-            return KeepUntil(self.upgraded(key, own(value.value), version), value.until)
-        return self.upgraded(key, own(value), version)
+            found = f"it is of schema_version {version}, and this code knows {self.version} only"
+            raise _unreadable(key, found, "Run the code that wrote it.")
+        try:
+            if type(value) is KeepUntil:
+                return KeepUntil(self.upgraded(key, own(value.value), version), value.until)
+            return self.upgraded(key, own(value), version)
+        except (FailedException, CorruptStateError):
+            raise
+        except Exception as error:  # one that sweeps know, or no batch would run any more
+            said = f"{type(error).__name__}: {masked(str(error)):.300}"
+            found = f"upgrade() from schema_version {version} to {self.version} raised {said}"
+            advice = "Have upgrade() take this value, or return None to remove it; start again."
+            raise _unreadable(key, found, advice) from error
 
     def upgraded(self, key: bytes, value: Any, version: int) -> Any:
         """Return what the value of a key is in the form that it has now."""
         return self.upgrade(value, version)
+
+
+def _unreadable(key: bytes, found: str, advice: str) -> CorruptStateError:
+    return CorruptStateError(f"the value of the key {decode_key(key)!r}", found, advice)

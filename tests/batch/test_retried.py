@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from tests.batch.counting import (
 )
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
+from trident.backends.sqlite import SQLiteStore
 from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
@@ -34,9 +36,10 @@ from trident.states.errors import (
     LostWritesError,
     RewoundStateError,
 )
-from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.factory import MapStateFactory, OpaqueMap
 from trident.states.maps.reading import read_committed
 from trident.states.maps.sweeping import can_sweep
+from trident.states.schema import ValueSchema
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -364,6 +367,24 @@ def test_an_entry_that_cannot_be_read_stops_no_batch_that_does_not_need_it(tmp_p
     assert counts(state, "a b c d") == [2, 1, None, 1]
     open_runner(log, state).run(Words(engine, "e"))
     assert 2 not in retried_of(log)
+
+
+def refuse(value: Any, version: int) -> Any:
+    raise KeyError("odd")
+
+
+@FEW
+@pytest.mark.parametrize("upgrade", [refuse, lambda value, version: object()])
+def test_a_value_that_has_no_new_form_stops_no_batch_that_does_not_need_it(
+    tmp_path: Path, upgrade: Any
+) -> None:
+    store, log = SQLiteStore(str(tmp_path / "counts.db"), "counts"), MemoryLog("log")
+    with closing(MapStateFactory(store).makeMap()) as state:
+        leave_behind(log, state)
+    with closing(MapStateFactory(store, schema=ValueSchema(2, upgrade)).makeMap()) as newer:
+        open_runner(log, newer).run(Words(CountingEngine(newer), "d"))
+        assert 2 in retried_of(log)
+        assert counts(newer, "d") == [1]
 
 
 def unreadable() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,7 @@ from trident.states import (
     copy_state,
 )
 from trident.states.control import ControlRecord
-from trident.states.errors import StateError
+from trident.states.errors import CorruptStateError, FailedException, StateError
 from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.sweeping import sweep
 from trident.states.store import OpenedStore
@@ -136,7 +137,9 @@ def test_who_does_not_know_the_form_reads_the_value_and_may_not_update_it(
         closing(replace(factory, schema=ValueSchema(3, listed)).makeMap()) as newer,
     ):
         run(newer, 2, {"b": [4]}, attempt=1)
-        with pytest.raises(StateError, match=r"key \('b',\) is of schema_version 3.*it has 2"):
+        with pytest.raises(
+            CorruptStateError, match=r"key \('b',\) .*schema_version 3, .* knows 2 only"
+        ):
             values_of(writer)
 
 
@@ -160,6 +163,31 @@ def test_an_upgrade_may_remove_a_value_and_may_change_it_in_place(tmp_path: Path
     with closing(replace(factory, schema=ValueSchema(2, without)).makeMap()) as state:
         assert values_of(state) == values_of(state) == [{"n": 2}, None]
         assert list(state.getTuples()) == [("a", {"n": 2})]
+
+
+def test_an_upgrade_that_raises_is_told_with_its_key_and_version(factory: MapStateFactory) -> None:
+    with closing(factory.makeMap()) as state:
+        run(state, 1, {"a": 1, "b": {"n": 0}})
+    odd = replace(factory, schema=ValueSchema(2, lambda value, version: 1 // value["n"]))
+    with closing(odd.makeMap()) as state:
+        for key, raised in ("a", "TypeError: 'int'"), ("b", "ZeroDivisionError: integer"):
+            found = rf"key \('{key}',\) can't be read: .* schema_version 1 to 2 raised {raised}"
+            with pytest.raises(CorruptStateError, match=found) as caught:
+                values_of(state, key)
+            assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_an_upgrade_may_have_the_batch_tried_again(factory: MapStateFactory) -> None:
+    def away(value: Any, version: int) -> Any:
+        raise FailedException("not now")
+
+    with closing(factory.makeMap()) as state:
+        run(state, 1, {"a": 1, "b": 2})
+    with (
+        closing(replace(factory, schema=ValueSchema(2, away)).makeMap()) as state,
+        pytest.raises(FailedException, match="not now"),
+    ):
+        values_of(state)
 
 
 def test_a_copy_keeps_each_value_in_its_form(tmp_path: Path) -> None:

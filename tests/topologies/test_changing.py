@@ -569,6 +569,24 @@ def test_a_query_reads_the_new_form_of_what_is_there(life: Life) -> None:
         assert run.drpc.execute("get", "c", PATIENCE) == "[[[3,1]]]"
 
 
+class Refused(Pairs):
+    """Can't upgrade a value."""
+
+    def upgrade(self, value: Any, version: int) -> list[int]:
+        raise KeyError("odd")
+
+
+def test_a_value_that_cannot_be_upgraded_and_no_batch_needs_stops_no_start(
+    life: Life, caplog: pytest.LogCaptureFixture
+) -> None:
+    life.run(words(Sum()))
+    rows = [*ROWS, *(["d", number, 40] for number in range(9))]
+    for last in (6, 9, 12):
+        spout = FixedBatchSpout(FIELDS, 3, *rows[:last])
+        life.run(words(Refused(), spout=spout, expire_after=Duration.of(10**6)))
+    assert "state count keeps what has expired: the value of the key ('a',)" in caplog.text
+
+
 class Lasts(ReducerAggregator[list[int]]):
     """The numbers of a window; its tuples have got a second field in its second form."""
 

@@ -25,6 +25,7 @@ from trident.states.errors import (
     LostWritesError,
     OtherLogError,
     RewoundStateError,
+    SerializationError,
     UnavailableError,
 )
 from trident.states.expiry import later
@@ -246,11 +247,11 @@ class GroupStates:
 
     def sweep(self, record: ControlRecord) -> bool:
         """Rewrite what failed attempts left, under `record`; return False where an entry is
-        unreadable."""
+        unreadable, or can't be kept."""
         for name, state in self._sweepable.items():
             try:
                 sweep(state, record)
-            except CorruptStateError as error:
+            except (CorruptStateError, SerializationError) as error:  # the latter of an upgrade
                 _logger.warning("state %s is not swept, its log grows: %s", name, error)
                 del self._sweepable[name]
                 return False
