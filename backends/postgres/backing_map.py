@@ -111,9 +111,14 @@ class PostgresMap(IBackingMap):
                 connection.execute(PUT_CONTROL, values)
                 has_view = "SELECT to_regclass(quote_ident(%s)) IS NOT NULL"
                 if connection.execute(has_view, [view_of(to)]).fetchone()[0]:
-                    view = "CREATE OR REPLACE VIEW {view} AS SELECT * FROM {other}"
                     names = {"view": view_of(name), "other": view_of(to)}
-                    connection.execute(definition(view, **names))
+                    view = definition("VIEW {view} AS SELECT * FROM {other}", **names)
+                    try:  # which keeps who may read it
+                        with connection.transaction():
+                            connection.execute(f"CREATE OR REPLACE {view}")
+                    except driver().errors.InvalidTableDefinition:  # it has other columns
+                        connection.execute(definition("DROP VIEW {view}", view=names["view"]))
+                        connection.execute(f"CREATE {view}")
             return True
 
     def drop(self, fence: bytes) -> bool:
@@ -331,14 +336,17 @@ class PostgresNumbers(PostgresMap):
 
 
 def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
-    """Return the txid of the last committed batch, as soon as it is above `after`.
+    """Return the txid of the last committed batch, as soon as it is another than `after`.
+
+    It may be below `after`: a state that was built anew, and has taken the place of this one,
+    counts its batches anew.
 
     Parameters
     ----------
     state : StoredMap
         A state in PostgreSQL, of any process, as ``makeState()`` of its factory returns it.
     after : int
-        The txid that is known already; 0 waits for the first batch.
+        The txid that this returned before, whose batch is known; 0 waits for the first one.
     timeout : float
         Seconds to wait.
 
@@ -359,7 +367,7 @@ def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
         while True:
             state.locate()
             found = state.control.expect()
-            if found is not None and found.committed > after:
+            if found is not None and found.committed not in (0, after):
                 return found.committed
             left = deadline - monotonic()
             if left <= 0:

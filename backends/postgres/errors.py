@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trident.states.errors import CorruptStateError, StateUnavailableError
+from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
 
 _START = (
     "Start PostgreSQL there (apt-get install postgresql; for a trial: docker run -d -p 5432:5432 "
@@ -80,6 +80,10 @@ def of_driver(place: str, error: Exception) -> Exception:
     if code[:2] in ("08", "28", "3D"):
         advice = next((advice for part, advice in _REFUSED if part in said), _CUT)
         return StateUnavailableError(place, said, advice)
+    if code == "2BP01":
+        told = str(error.diag.message_detail).replace("\n", ", ")  # type: ignore[attr-defined]
+        advice = "Drop what depends on it, and make it again afterwards"
+        return StateError(f"{place}: {said}: {told}. {advice}.")
     if code[:2] == "42":
         return CorruptStateError(place, said, _CORRUPT)
     return error

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, nan
@@ -35,6 +36,7 @@ from trident.states.errors import (
     StateURLError,
 )
 from trident.states.keys import encode_key
+from trident.states.maps.moving import swap_states
 from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS
 from trident.states.values import OpaqueValue
@@ -96,6 +98,26 @@ def committed(state: StoredMap, own: ControlRecord, **amounts: Any) -> None:
 def record(txid: int, attempt: int = 0, **retried: int) -> ControlRecord:
     told = {int(name[1:]): attempt for name, attempt in retried.items()}
     return ControlRecord("log", Token(txid, attempt), txid - 1, told)
+
+
+def test_a_state_that_was_built_anew_may_have_other_columns_in_its_view(
+    postgres_server: Served, name: str, sql: SQL
+) -> None:
+    url = f"{postgres_server.url}?prefix={name}&columns="
+    factory: Any = state_from_url(f"{url}word:date,count")
+    for made, txid in (state_from_url(f"{url}word,total"), 1), (factory.at(f"{name}2"), 2):
+        with closing(made.makeState()) as state:  # type: ignore[attr-defined]
+            state.beginCommit(txid)
+            state.multiPut([(date(2026, 1, 2),)], [txid])
+            state.commit(txid)
+    sql(f"CREATE VIEW {name}_mine AS SELECT * FROM {name}_committed")
+    mine = f"view {name}_mine depends on view {name}_committed. Drop what depends on it"
+    with pytest.raises(StateError, match=mine):
+        swap_states([(factory, f"{name}2")])
+    assert sql(f"SELECT total FROM {name}_committed") == [(1,)]
+    sql(f"DROP VIEW {name}_mine")
+    swap_states([(factory, f"{name}2")])
+    assert sql(f"SELECT word, count FROM {name}_committed") == [(date(2026, 1, 2), 2)]
 
 
 @pytest.mark.parametrize("values", ["json", "bigint"])
@@ -500,6 +522,20 @@ def test_a_reader_waits_for_the_next_committed_batch(opened: Open) -> None:
     assert heard == [2]
     with pytest.raises(StateError, match="takes a state in PostgreSQL"):
         wait_committed(MemoryMapState.Factory().makeState(), after=0)  # type: ignore[arg-type]
+
+
+def test_a_reader_hears_of_a_state_that_was_built_anew_and_has_fewer_batches(
+    postgres_server: Served, name: str
+) -> None:
+    factory: Any = state_from_url(f"{postgres_server.url}?prefix={name}")
+    with closing(factory.makeState()) as old, closing(factory.at(f"{name}2").makeState()) as new:
+        for txid in range(1, 4):
+            committed(old, record(txid), cat=1)
+        committed(new, replace(record(1), log_id="log2"), cat=3)
+    with closing(factory.makeState()) as reader:
+        assert wait_committed(reader, after=1) == 3
+        swap_states([(factory, f"{name}2")])
+        assert wait_committed(reader, after=3) == 1
 
 
 def test_whoever_waits_is_told_and_need_not_look(
