@@ -19,7 +19,7 @@ from trident.batch.watchpoints import watching
 from trident.log.errors import TakenOverError
 from trident.log.file_log import FileLog
 from trident.log.log import MemoryLog
-from trident.states import Token, backing_map
+from trident.states import Token
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.maps.moving import swap_states
 from trident.states.maps.stored_map import StoredMap
@@ -119,7 +119,6 @@ def test_announced_one_by_one_they_are_a_batch_apart(
     opened: Any, looks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PostgresMap, "putControls", lambda *_: False)
-    monkeypatch.setattr(backing_map, "abilities_of", backing_map.abilities_of.__wrapped__)
     states = opened()
     runner = open_runner(MemoryLog("log"), *states)
     seen = looks().seen
