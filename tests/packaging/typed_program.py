@@ -78,8 +78,8 @@ def main(place: str, engine: str) -> None:
         answer = run.drpc.execute("share", "cow")
         assert_type(answer, str)
         print(answer, run.lastProgress.txid if run.lastProgress else 0)
-    state = trident.backends.state_from_url(f"{place}?prefix=count").makeState()
-    print(assert_type(state, SnapshottableMap).multiGet([("saw",), ("dog",)]))
+    state: SnapshottableMap = trident.backends.state_from_url(f"{place}?prefix=count").makeState()
+    print(state.multiGet([("saw",), ("dog",)]))
 
 
 if __name__ == "__main__":

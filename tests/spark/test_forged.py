@@ -28,6 +28,7 @@ from trident import FeederBatchSpout, StateUpdater, TridentCollector, TridentTop
 from trident import errors as all_errors
 from trident.api.run import Run
 from trident.errors import (
+    BadRowsError,
     FailedException,
     FieldError,
     OperationError,
@@ -198,6 +199,7 @@ OURS = [
     found
     for found in vars(all_errors).values()
     if isinstance(found, type) and issubclass(found, TridentError)
+    if found is not BadRowsError  # which only a user's function raises: it is in an OperationError
 ]
 
 
