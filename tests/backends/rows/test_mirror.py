@@ -15,7 +15,7 @@ from tests.backends.rows.databases import Place
 from tests.backends.rows.killed_mirror import RECORD, tables
 from trident.batch.watchpoints import POINTS
 from trident.chaos.tables import ChangesTruth
-from trident.chaos.truth import Differences
+from trident.chaos.truth import Findings
 from trident.states.errors import NoStateError
 
 pytestmark = pytest.mark.slow
@@ -44,4 +44,4 @@ def test_a_mirror_equals_its_source_after_10_000_changes_though_drivers_are_kill
             assert words is not None, truth.differences(reading)
             seen.append(words)
         assert seen == sorted(seen)
-        assert truth.differences(read()) == Differences()
+        assert truth.differences(read()) == Findings()

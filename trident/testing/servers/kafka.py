@@ -70,6 +70,7 @@ class KafkaServer(JavaServer):
             "share.coordinator.state.topic.min.isr": 1,
             # Tests wait for what a production broker does in its own time.
             "group.initial.rebalance.delay.ms": 0,
+            "log.retention.ms": -1,  # records of tests may have times of long ago
             "log.initial.task.delay.ms": 100,
             "log.cleaner.backoff.ms": 100,
             "broker.heartbeat.interval.ms": 100,
