@@ -27,8 +27,9 @@ from trident.spark.seal import Seal
 from trident.spark.statuses import STATUS
 from trident.states.errors import StateUnavailableError
 from trident.states.values import Token
+from trident.tuples.block import Block
 
-STEP = StepName("newStream(\"numbers\", OpaqueShelf)", "job.py:3")
+STEP = StepName('newStream("numbers", OpaqueShelf)', "job.py:3")
 SCHEMA = pa.schema({"number": pa.int64()})
 
 
@@ -138,6 +139,14 @@ def collector(**types: tuple[str, pa.DataType]) -> ArrowCollector:
     return ArrowCollector("the spout", Fields(*types), types)
 
 
+def emitted(given: pa.Array, declared: str, wanted: pa.DataType) -> Block:
+    """What becomes of a column x of Arrow."""
+    taking = collector(x=(declared, wanted))
+    taking.emitColumns(pa.RecordBatch.from_arrays([given], names=["x"]))
+    [block] = taking.blocks()
+    return block
+
+
 @pytest.mark.parametrize(
     ("given", "declared", "wanted"),
     [
@@ -150,9 +159,7 @@ def collector(**types: tuple[str, pa.DataType]) -> ArrowCollector:
 def test_columns_of_arrow_are_neither_copied_nor_looked_at(
     given: pa.Array, declared: str, wanted: pa.DataType
 ) -> None:
-    taking = collector(x=(declared, wanted))
-    taking.emitColumns(pa.RecordBatch.from_arrays([given], names=["x"]))
-    [block] = taking.blocks()
+    block = emitted(given, declared, wanted)
     column = block.arrow("x")
     assert column.type == wanted
     assert column.buffers()[-1].address == given.buffers()[-1].address
@@ -170,9 +177,7 @@ def test_columns_of_arrow_are_neither_copied_nor_looked_at(
 def test_numbers_of_arrow_are_copied_as_numpy_may_have_their_memory(
     given: pa.Array, declared: str, wanted: pa.DataType
 ) -> None:
-    taking = collector(x=(declared, wanted))
-    taking.emitColumns(pa.RecordBatch.from_arrays([given], names=["x"]))
-    [block] = taking.blocks()
+    block = emitted(given, declared, wanted)
     assert block.arrow("x").equals(given.cast(wanted))
     assert block.arrow("x").buffers()[-1].address != given.buffers()[-1].address
 
@@ -194,9 +199,7 @@ def test_numbers_of_arrow_are_copied_as_numpy_may_have_their_memory(
 def test_columns_of_another_arrow_type_become_the_declared_one(
     given: pa.Array, declared: str, wanted: pa.DataType
 ) -> None:
-    taking = collector(x=(declared, wanted))
-    taking.emitColumns(pa.RecordBatch.from_arrays([given], names=["x"]))
-    [block] = taking.blocks()
+    block = emitted(given, declared, wanted)
     assert block.arrow("x").type == wanted
     assert block.values("x") == given.to_pylist()
 

@@ -22,8 +22,8 @@ _FORMS = {
 
 
 class ArrowCollector(SpoutCollector):
-    """Takes the tuples of a partition, columns of Arrow as they are; `types` are the declared
-    ones."""
+    """Takes the tuples of a partition; columns of Arrow are not made lists. `types` has the
+    declared type of each field that has one, and what that is in Arrow."""
 
     def __init__(
         self, spout: str, fields: Fields, types: Mapping[str, tuple[str, pa.DataType]]

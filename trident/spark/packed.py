@@ -23,7 +23,7 @@ ROWS = "rows"
 STRUCT = f"{ROWS} binary"
 _SCHEMA = pa.schema({ROWS: pa.binary()})
 _BYTES = 2**22
-"""About the most of a row, as Spark Connect sends messages of 128 MB at most."""
+"""About the most bytes of a row: a message of Spark Connect has 128 MB at most."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PackedStage(PythonStage):
 
 
 def packed_frame(session: SparkSession, table: pa.Table, partitions: int) -> DataFrame:
-    """A table in this process as packed rows, as many for each partition."""
+    """A table of this process as packed rows, of which each partition has the same number."""
     rows = [
         part.serialize().to_pybytes()
         for batch in table.combine_chunks().to_batches()
@@ -70,7 +70,7 @@ def packed(value: pa.Buffer | None) -> pa.Array:
 
 
 def _parts(batch: pa.RecordBatch, multiple: int) -> Iterator[pa.RecordBatch]:
-    """Equal parts of a batch of which none is large, a multiple of so many."""
+    """Divide a batch into equal parts of about `_BYTES` at most, a multiple of `multiple`."""
     count = multiple * -(-batch.nbytes // (_BYTES * multiple)) or multiple
     ends = [batch.num_rows * number // count for number in range(count + 1)]
     for start, end in pairwise(ends):

@@ -26,7 +26,7 @@ _ALL = 2**32
 _PLAIN = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint", "boolean")
 """Types that SQL writes as JSON does."""
 _ESCAPED = ("\\", '"', *map(chr, range(32)))
-"""Letters that JSON escapes in a text, the first one first."""
+"""Letters that JSON escapes in a text. The backslash is first: the escapes of others have it."""
 
 
 def by_key(
