@@ -136,8 +136,8 @@ def test_a_callback_that_raises_hurts_nobody_and_is_logged_once(
         spout.feed([["cat"]])
         spout.feed([["cat"]])
     assert len(told) == 4
-    logged = [each for each in caplog.records if "listener" in each.message]
-    assert [each.message for each in logged] == ["a listener failed on a GroupStarted"]
+    logged = [each for each in caplog.records if "listener" in each.getMessage()]
+    assert [each.getMessage() for each in logged] == ["a listener failed on a GroupStarted"]
     assert "in broken" in str(logged[0].exc_text)
 
 

@@ -51,7 +51,7 @@ def test_what_a_stream_lost_is_told_on_the_driver(
     broker.delete_records(topic, 2)
     with caplog.at_level(logging.WARNING, "trident"):
         assert counting.run(spout, session=spark) == {"a": 1, "b": 1}
-    assert any("offsets 1 to 1 were deleted" in record.message for record in caplog.records)
+    assert any("offsets 1 to 1 were deleted" in record.getMessage() for record in caplog.records)
 
 
 def test_a_sink_has_each_record_once(spark: Any, broker: Broker, tmp_path: Path) -> None:

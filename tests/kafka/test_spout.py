@@ -403,7 +403,7 @@ def test_an_opaque_stream_goes_on_behind_what_retention_took_and_says_what_was_l
     broker.delete_records(topic, 7)
     with caplog.at_level(logging.WARNING, "trident"):
         assert counting.run(spout) == {"a": 3, "b": 1}
-    told = [record.message for record in caplog.records if "deleted" in record.message]
+    told = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
     assert told == [
         f"partition {topic}-0: offsets 3 to 6 were deleted before they were read; "
         "the stream goes on without"
@@ -517,7 +517,7 @@ def test_a_record_that_does_not_decode_is_passed_over_as_told_and_counted_in_the
             "b": 1,
         }
     told = f"partition {topic}-0, offsets 0 to 2: 1 records did not decode"
-    assert any(told in record.message for record in caplog.records)
+    assert any(told in record.getMessage() for record in caplog.records)
 
 
 def test_a_record_that_does_not_decode_is_handed_to_a_function(

@@ -220,7 +220,11 @@ def test_an_opaque_stream_goes_on_without_a_partition_that_is_away_and_says_so_o
     away = shelf.put("away-b")
     with caplog.at_level(logging.WARNING, "trident"):
         assert sums.run(OpaqueShelf(shelf)) == {"a": 15}
-    told = [record.message for record in caplog.records if "without partition" in record.message]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if "without partition" in record.getMessage()
+    ]
     assert told == ["stream numbers goes on without partition b: shelf b: it is away."]
     away.unlink()
     assert sums.run(OpaqueShelf(shelf)) == {"a": 15, "b": 10}
@@ -274,7 +278,7 @@ def test_partitions_of_spouts_of_transactional_topologies_are_emitted_by_executo
         topology.start(spark, tmp_path / "checkpoint", trigger="available") as run,
     ):
         assert run.awaitTermination(PATIENCE)
-    assert sorted(word for word, in captured.tuples) == sorted(WORDS)
+    assert sorted(word for (word,) in captured.tuples) == sorted(WORDS)
     assert NumberedEmitter.again == []  # which executors emitted again
 
 
@@ -364,9 +368,7 @@ def test_a_spout_that_does_not_pickle_is_refused_at_start(sums: Sums, shelf: She
         sums.run(spout)
 
 
-def test_partitions_that_do_not_pickle_are_an_error_of_the_spout(
-    sums: Sums, shelf: Shelf
-) -> None:
+def test_partitions_that_do_not_pickle_are_an_error_of_the_spout(sums: Sums, shelf: Shelf) -> None:
     def ordered(self: Any, names: Any) -> list[Part]:
         parts = [Part(name) for name in names]
         for part in parts:
