@@ -131,7 +131,6 @@ def count_words(url: str, *, local: bool, until: int | None) -> None:
     if not local:
         from trident.spark import local_session
 
-        print("Starting Spark ...", flush=True)
         spark = local_session()
     with (
         word_count(own(url)).start(spark, checkpoint, trigger=SECONDS_A_BATCH) as run,

@@ -102,7 +102,6 @@ def count_words(url: str, asked: Sequence[str], *, local: bool, until: int | Non
     if not local:
         from trident.spark import local_session
 
-        print("Starting Spark ...", flush=True)
         spark = local_session()
     with (
         watched(url, asked),

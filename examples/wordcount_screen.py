@@ -13,6 +13,7 @@ from wordcount_text import Text
 
 from trident.api.run import Run
 from trident.api.topology import TridentTopology
+from trident.batch.events import Event, GroupStarted
 from trident.batch.progress import BatchProgress
 from trident.plan.guarantee import guarantee
 
@@ -21,11 +22,12 @@ def say_what_starts(text: Text, known: int) -> None:
     print(f"Counting the words of {text.path}: {_counted(text.files, 'file')}")
     if known:
         print(f"{known:,} words are counted already; only files that are new will be read.")
-    print("Starting Spark ...", flush=True)
+    sys.stdout.flush()
 
 
 def follow(run: Run) -> float:
     """Show how far the run is until it ends, and return the seconds it took; raise its failure."""
+    run.listen(_say_recovery).stop()
     started = time.monotonic()
     shown, ended = 0, False
     while not ended:
@@ -38,6 +40,12 @@ def follow(run: Run) -> float:
             print(_line(progress, seconds), flush=True)
             shown = progress.txid
     return seconds
+
+
+def _say_recovery(event: Event) -> None:
+    """Say after which batch an earlier run ended, and what it left."""
+    if isinstance(event, GroupStarted) and event.recovered:
+        print(event.text, flush=True)
 
 
 def _line(progress: BatchProgress | None, seconds: float) -> str:

@@ -62,11 +62,18 @@ def test_a_run_answers_queries_too(capsys: pytest.CaptureFixture[str]) -> None:
         assert process.wait(PATIENCE) == 0
 
 
-def test_a_run_ends_with_its_topology(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "tests.cli.counted:topology", "--trigger", "available"]) == 0
+def test_a_run_ends_with_its_topology_and_another_says_that_it_goes_on(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ["run", "tests.cli.counted:topology", "--trigger", "available"]
+    assert main([*run, "--checkpoint", str(place / "log")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "running words; Ctrl-C stops"
+    assert lines[1].startswith("words: batch 1, ")
     assert lines[-1] == "words: stopped after batch 3"
+    assert main([*run, "--checkpoint", str(place / "log")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["words goes on after batch 3", "words: stopped"]
 
 
 def test_a_run_takes_the_session_that_is_there(

@@ -138,4 +138,3 @@ def test_without_a_server_it_says_within_seconds_how_to_start_one(tmp_path: Path
     assert f"redis at 127.0.0.1:{port}" in screen.errors
     assert "redis-server" in screen.errors
     assert "Traceback" not in screen.errors
-    assert "Starting Spark" not in screen.out

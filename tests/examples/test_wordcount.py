@@ -113,6 +113,7 @@ def test_each_text_is_counted_once_over_all_runs(
     again = wordcount_here(text)
     assert again.new_words == 2
     assert again.batches == 1
+    assert f"text goes on after batch {first.batches}\n" in again.out
     assert again.top["the"] == counted["the"] + 1
     assert again.question == first.question
     assert again.answer == first.answer + 1

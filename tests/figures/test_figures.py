@@ -69,12 +69,12 @@ def test_failed_attempts_are_counted_by_reason_and_the_last_errors_kept() -> Non
 
 def test_what_ends_a_group_is_among_the_errors_once() -> None:
     monitor = GroupMonitor("words")
-    monitor.started(Token(5, 0), recovered=True, committed=4)
+    monitor.started(Token(5, 0), recovered=True, under_way=False, committed=4)
     monitor.attempt_failed(Token(5, 0), ValueError("broken"), 0.1)
     monitor.ended(ValueError("broken"))
     assert [each["message"] for each in monitor.figures()["errors"]] == ["broken"]
     other = GroupMonitor("words")
-    other.started(Token(5, 0), recovered=True, committed=4)
+    other.started(Token(5, 0), recovered=True, under_way=False, committed=4)
     other.ended(ValueError("before any attempt"))
     told = other.figures()
     [error] = told["errors"]

@@ -28,7 +28,7 @@ def test_a_listener_is_told_of_the_start_each_batch_and_the_end() -> None:
         spout.feed([["cat"], ["the"]])
         spout.feed([["cat"]])
     start, first, second, end = told
-    assert start == GroupStarted("words", 1, 0, False, start.at)
+    assert start == GroupStarted("words", 1, 0, False, False, start.at)
     assert [first, second] == run.recentProgress
     assert (first.tuples, second.tuples) == (2, 1)
     assert end == GroupEnded("words", "stopped", None, None, None, end.at)
@@ -50,19 +50,38 @@ def test_who_listens_late_is_told_of_start_and_end() -> None:
     assert [type(event) for event in told] == [GroupStarted, GroupEnded]
 
 
-def test_a_start_that_goes_on_says_with_which_batch(tmp_path: Path) -> None:
-    state = f"sqlite:{tmp_path / 'counts.db'}"
-    for expected in (GroupStarted("words", 1, 0, False, 0), GroupStarted("words", 2, 1, True, 0)):
-        told: list[Any] = []
+def test_a_start_that_goes_on_says_after_which_batch_and_what_was_under_way(
+    tmp_path: Path,
+) -> None:
+    state, told = f"sqlite:{tmp_path / 'counts.db'}", list[GroupStarted]()
+
+    def killed(point: str, token: Token) -> None:
+        if point == "after write":
+            raise RuntimeError("killed")
+
+    def fed_once() -> None:
         spout = fed()
         with counted(spout, state).start(checkpoint=tmp_path / "checkpoint") as run:
-            run.listen(told.append)
-            assert pickle.loads(pickle.dumps(told[0])) == told[0]
-            assert (told[0].txid, told[0].attempt, told[0].recovered) == (
-                (expected.txid, expected.attempt, expected.recovered)
-            )
-            if not expected.recovered:
-                spout.feed([["cat"]])
+            with run.listen(lambda event: told.append(event)):
+                assert pickle.loads(pickle.dumps(told[-1])) == told[-1]
+            spout.feed([["cat"]])
+
+    fed_once()
+    with pytest.raises(RuntimeError, match="killed"), watching(killed):
+        fed_once()
+    fed_once()
+    assert [(each.txid, each.attempt, each.recovered, each.under_way) for each in told] == [
+        (1, 0, False, False),
+        (2, 1, True, False),
+        (2, 2, True, True),
+    ]
+    assert [each.text for each in told] == [
+        "words begins with batch 1",
+        "words goes on after batch 1",
+        "words goes on after batch 1; batch 2 was under way, and is tried again as attempt 2",
+    ]
+    never = GroupStarted("words", 1, 1, recovered=True, under_way=False, at=0.0)
+    assert never.text == "words goes on from its beginning"
 
 
 def test_an_attempt_that_failed_is_told_with_its_reason_and_the_frame() -> None:

@@ -40,10 +40,10 @@ def test_a_person_reads_of_start_recovery_retries_and_stop(
         with run, fail_at("before write"):
             spout.feed([["secret"]])
     assert [record.getMessage() for record in caplog.records] == [
-        "words begins with batch 1, attempt 0",
+        "words begins with batch 1",
         "attempt 0 of batch 1 of words failed and is retried: failed before write on request",
         "words stopped, the last batch was 1",
-        "words goes on with batch 2, attempt 1",
+        "words goes on after batch 1",
         "attempt 1 of batch 2 of words failed and is retried: failed before write on request",
         "words stopped, the last batch was 2",
     ]

@@ -23,15 +23,32 @@ class GroupStarted:
         Its next attempt; more than 0 where an earlier run has had it before.
     recovered : bool
         Whether the log was there already: the group goes on where an earlier run has ended.
+    under_way : bool
+        Whether that run had begun the batch that is due, and was killed, or failed, within it.
     at : float
         When, in seconds since 1970.
+
+    Examples
+    --------
+    >>> print(GroupStarted("words", 8, 1, recovered=True, under_way=True, at=0.0).text)
+    words goes on after batch 7; batch 8 was under way, and is tried again as attempt 1
     """
 
     group: str
     txid: int
     attempt: int
     recovered: bool
+    under_way: bool
     at: float
+
+    @property
+    def text(self) -> str:
+        """What was found, in one line for a person."""
+        if not self.recovered:
+            return f"{self.group} begins with batch {self.txid}"
+        after = f"after batch {self.txid - 1}" if self.txid > 1 else "from its beginning"
+        due = f"batch {self.txid} was under way, and is tried again as attempt {self.attempt}"
+        return f"{self.group} goes on {after}{f'; {due}' if self.under_way else ''}"
 
 
 @dataclass(frozen=True, slots=True)

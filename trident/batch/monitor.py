@@ -25,9 +25,11 @@ class Monitor:
         """Return what was done since the start, as JSON values."""
         return {}
 
-    def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
-        """Learn that the log is open, and whether it was `recovered`; the attempt `due` is made
-        next."""
+    def started(
+        self, due: Token, *, recovered: bool, under_way: bool, committed: int | None
+    ) -> None:
+        """Learn that the log is open, whether it was `recovered`, and whether the batch was then
+        `under_way` of which the attempt `due` is made next."""
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
         """Learn that an attempt has failed, where its error is caught."""

@@ -122,12 +122,17 @@ class BatchRunner:
             self._states.own(first, self._states.controls)
         self._states.own(first, [name for name, held in first.accepted.items() if held is None])
         try:
-            self._catch_up(first)
+            begun = self._catch_up(first)
         except CopiedLogError as error:
             raise replace(error, damage=self._log.damage) from None
         self._states.check_keys(first)
-        last = self.last
-        self.monitor.started(first.begun, recovered=first.number > 1, committed=last and last.txid)
+        last, recovered = self.last, first.number > 1
+        self.monitor.started(
+            first.begun,
+            recovered=recovered,
+            under_way=recovered and (begun or first.planned is not None),
+            committed=last and last.txid,
+        )
 
     @property
     def log_id(self) -> str:
@@ -358,17 +363,18 @@ class BatchRunner:
             self._ledger.take_next_attempt()
             self._begun = False
 
-    def _catch_up(self, first: LogEntry) -> None:
-        """Tell every state what is committed, before the first batch."""
+    def _catch_up(self, first: LogEntry) -> bool:
+        """Tell every state what is committed, before the first batch; see
+        :meth:`GroupStates.catch_up`."""
         try:
-            self._states.catch_up(first)
+            return self._states.catch_up(first)
         except StaleBatchError:
             self._check_overtaken(first.begun)
             raise
         except LostWritesError:
             # The driver before may have been writing the record while it was read.
             self._ledger.check_held()
-            self._states.catch_up(first)
+            return self._states.catch_up(first)
 
     def _check_overtaken(self, others: Token) -> None:
         """Raise for who has begun an attempt from `others` on: another run, or another copy."""
@@ -379,6 +385,6 @@ class BatchRunner:
             if found is not None and own and found.token >= others:
                 raise CopiedLogError(name, found.token, self._ledger.entry.committed, control.where)
 
-    def _announce(self, txid: int, tell_states: Callable[[], None]) -> None:
+    def _announce(self, txid: int, tell_states: Callable[[], object]) -> None:
         """Tell the states what is committed, however long they are away: it can't fail now."""
         self.patience.do(tell_states, txid, "the announcement of ")

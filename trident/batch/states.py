@@ -187,12 +187,22 @@ class GroupStates:
         swept = max(entry.swept, *(recalled.keys() - entry.retried.keys()), 0)
         return replace(entry, retried={**recalled, **entry.retried}, swept=swept)
 
-    def catch_up(self, entry: LogEntry) -> None:
-        """Tell every state what `entry` says is committed; a state without a record gets one."""
-        checks = [
-            (control, partial(self._judge, entry, name)) for name, control in self.controls.items()
-        ]
+    def catch_up(self, entry: LogEntry) -> bool:
+        """Tell every state what `entry` says is committed; a state without a record gets one.
+
+        Returns whether a state had begun a batch after that.
+        """
+        begun = False
+
+        def check(name: str, found: ControlRecord | None) -> None:
+            nonlocal begun
+            self._judge(entry, name, found)
+            if found is not None and found.log_id == entry.log_id:
+                begun = begun or found.token.txid > entry.committed
+
+        checks = [(control, partial(check, name)) for name, control in self.controls.items()]
         catch_up_all(checks, entry.reserved)
+        return begun
 
     def own(self, entry: LogEntry, names: Iterable[str]) -> None:
         """Write the first control record of states that have none, whatever entries they have.

@@ -74,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         while took >= _CLOSE:
             began = time.monotonic()
             with start(plan, spark, options) as started:
+                told.begin(started)
                 while not ended.wait(_LOOK_SECONDS) and not started.awaitTermination(0):
                     told.tell(started)
             told.tell(started, last=True)

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from trident.api.run import Run
 from trident.batch.adopt import Adopt
+from trident.batch.events import Event, GroupStarted
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
@@ -143,6 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = BatchPrinter(arguments.json)
         with until_a_signal() as ended:
             say(f"running {', '.join(started.groups) or 'queries only'}; Ctrl-C stops")
+            told.begin(started)
             only_queries = serves and not started.groups
             while not ended.wait(_LOOK_SECONDS):
                 told.tell(started)
@@ -245,6 +247,11 @@ class BatchPrinter:
         self._last: dict[str, BatchProgress] = {}
         self._lines: dict[str, float] = {}
 
+    def begin(self, run: Run) -> None:
+        """Say after which batch each group goes on, and what it has found, unless it is new."""
+        if not self._json:
+            run.listen(_say_recovery).stop()
+
     def tell(self, run: Run, *, last: bool = False) -> None:
         """Print what is new; with `last` also how it ended."""
         for name, group in run.groups.items():
@@ -276,6 +283,11 @@ class BatchPrinter:
             return False
         self._lines[progress.group] = now
         return True
+
+
+def _say_recovery(event: Event) -> None:
+    if isinstance(event, GroupStarted) and event.recovered:
+        print_line(event.text)
 
 
 def _line(progress: BatchProgress) -> str:

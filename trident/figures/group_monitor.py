@@ -54,11 +54,12 @@ class GroupMonitor(Monitor):
                 others = [each for each in self._listening if not each.stopped]
                 self._listening = (*others, listening)
 
-    def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
+    def started(
+        self, due: Token, *, recovered: bool, under_way: bool, committed: int | None
+    ) -> None:
         self._figures.begin(committed)
-        self._began = GroupStarted(self.group, *due, recovered, time())
-        how = "goes on with" if recovered else "begins with"
-        _logger.info("%s %s batch %d, attempt %d", self.group, how, *due)
+        self._began = GroupStarted(self.group, *due, recovered, under_way, time())
+        _logger.info("%s", self._began.text)
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
         event = AttemptFailed(

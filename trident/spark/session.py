@@ -16,6 +16,7 @@ from trident.spark.access import access_to
 from trident.spark.errors import SparkSessionError
 from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
+from trident.spark.starting import counted_seconds
 from trident.spark.versions import file_manager, session_at_server
 from trident.states.errors import UsageError
 from trident.states.tracebacks import Briefly
@@ -30,14 +31,14 @@ LOG_FILE = "spark.trident.log"
 def local_session(**conf: Any) -> SparkSession:
     """Start Spark in this process, set up for small batches and a quiet screen.
 
-    The Python workers run this interpreter, the web page and the progress bars are off, the
-    JVM logs errors only, and what it prints goes to a file, whose path is the setting
-    ``spark.trident.log``. That file, and all else that Spark puts on disk by itself, is in a
-    temporary folder that only this user can read: it is emptied when the session stops, so a
-    later session of the same JVM has no log, and removed when the process ends; that of a
-    process which was killed, by the next one. Files on a local disk are written without checksum
-    files, and Spark's checkpoints by the simpler of its file managers, which takes a batch's fixed
-    cost from about 100 ms to 15 to 35 ms.
+    On a terminal a line counts the seconds until it is there. The Python workers run this
+    interpreter, the web page and the progress bars are off, the JVM logs errors only, and what it
+    prints goes to a file, whose path is the setting ``spark.trident.log``. That file, and all else
+    that Spark puts on disk by itself, is in a temporary folder that only this user can read: it is
+    emptied when the session stops, so a later session of the same JVM has no log, and removed when
+    the process ends; that of a process which was killed, by the next one. Files on a local disk are
+    written without checksum files, and Spark's checkpoints by the simpler of its file managers,
+    which takes a batch's fixed cost from about 100 ms to 15 to 35 ms.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def local_session(**conf: Any) -> SparkSession:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     settings = SparkConf().setAll(list((_defaults() | wanted).items()))
-    with Briefly():
+    with Briefly(), counted_seconds():
         context = _Context(conf=settings, gateway=_gateway(settings))
     _without_checksum_files(context)
     return SparkSession(context)
@@ -98,10 +99,12 @@ def session_at(master: str) -> SparkSession:
     if not submitted and (not master or master.startswith("local")):
         return local_session(**({"spark.master": master} if master else {}))
     if master.startswith("sc:"):
-        return session_at_server(master)
+        with counted_seconds():
+            return session_at_server(master)
     builder = SparkSession.builder.appName("trident")
     try:
-        return (builder.master(master) if master else builder).getOrCreate()
+        with counted_seconds():
+            return (builder.master(master) if master else builder).getOrCreate()
     except PySparkRuntimeError as error:
         raise not_started(error) or error from None
 

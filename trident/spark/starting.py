@@ -1,0 +1,42 @@
+"""A line on the terminal that moves while Spark starts, which takes some seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from time import monotonic
+
+_EVERY = 1.0
+
+
+@contextmanager
+def counted_seconds() -> Iterator[None]:
+    """Count the seconds there, and leave nothing; where the error output is no terminal, do
+    nothing."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        yield
+        return
+    over = Event()
+
+    def write(line: str) -> None:
+        with suppress(OSError):  # Spark starts also where nobody can see it
+            stream.write(f"\r\033[K{line}")
+            stream.flush()
+
+    def count() -> None:
+        began = monotonic()
+        while not over.is_set():
+            write(f"Starting Spark ... {monotonic() - began:.0f} s")
+            over.wait(_EVERY)
+
+    counting = Thread(target=count, name="trident-starting", daemon=True)
+    counting.start()
+    try:
+        yield
+    finally:
+        over.set()
+        counting.join()
+        write("")
