@@ -18,7 +18,7 @@ LOCK   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck docs lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,11 @@ lint: $(STAMP) ## check the style
 
 typecheck: $(STAMP) ## check the types
 	@$(ENV)/bin/mypy
+
+# Python's path has the folder itself, so what is documented is this checkout.
+docs: $(STAMP) ## build the site into build/site, where every warning is an error
+	@$(PYTHON_IN_ENV) -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs \
+		--doctree-dir build/doctrees . build/site
 
 lock: ## pin into requirements.lock what pyproject.toml asks for (LOCK=--upgrade for the newest versions)
 	@setup/uv pip compile --quiet $(LOCK) --universal --python-version 3.11 \

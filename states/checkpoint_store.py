@@ -48,7 +48,7 @@ class CheckpointStore(ABC):
         return None
 
     def hold(self) -> str | None:
-        """Take it for this run; return who has it instead, by :func:`this_process`, else None.
+        """Take it for this run; return who has it instead, by ``this_process()``, else None.
 
         That only says earlier what the logs would refuse later. So a store whose locks would
         outlive their holder by much, or need a clock, has none: the default does nothing.

@@ -482,7 +482,7 @@ class Control:
             What is begun: the id of the log, the new token, what is committed.
         check : callable, optional
             Raises where the record that is there can't be what the log left; see
-            :func:`~trident.states.control_check.check_record`.
+            ``control_check.check_record``.
 
         Raises
         ------
@@ -594,13 +594,13 @@ class Control:
         raise LostWritesError(self.name, record.token, self.where)
 
     def catch_up(self, committed: ControlRecord, check: Check) -> None:
-        """Do as :func:`catch_up_all` does, for this state alone."""
+        """Do as ``catch_up_all`` does, for this state alone."""
         catch_up_all([(self, check)], committed)
 
     def behind(self, committed: ControlRecord, check: Check) -> Change | None:
         """Return how the record has to change for readers to know what is committed, if at all.
 
-        The parameters and errors are those of :func:`catch_up_all`.
+        The parameters and errors are those of ``catch_up_all``.
         """
         stored, found = self._read()
         check(found)

@@ -32,7 +32,7 @@ def encode_key(key: Sequence[Any]) -> bytes:
 
     One string field is stored as itself, in UTF-8. Every other key, and a string that starts with
     U+0000, is U+0000 and its fields as compact JSON, with tags for what JSON has no form for (see
-    :mod:`trident.states.typed_json`). So 1, True, 1.0 and Decimal(1) are four keys.
+    `trident.states.typed_json`). So 1, True, 1.0 and Decimal(1) are four keys.
 
     What is equal has one encoding: -0.0 is 0.0, every NaN is the same, a decimal has no zeros at
     its end, a moment is in UTC, a struct's names are in the order of the alphabet, and a UUID is

@@ -68,7 +68,7 @@ class JSONSerializer(Serializer):
     wrote, and what Storm wrote is read as attempt 0.
 
     A document that begins with a space holds values which JSON has no form for, as objects with one
-    name that begins with ``$``: see :mod:`trident.states.typed_json`. In all others such an object
+    name that begins with ``$``: see `trident.states.typed_json`. In all others such an object
     is a dict like any other.
 
     Raises

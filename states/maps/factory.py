@@ -155,7 +155,7 @@ class MapStateFactory(StateFactory):
     key_factory : callable or None
         Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
         For what Storm wrote with a KeyFactory; see
-        :class:`~trident.states.table.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
+        `NamedKeysMap`. None keeps keys as they are encoded.
     schema : ValueSchema or None
         The form that values have now, and how those of earlier forms become it.
 

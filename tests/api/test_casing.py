@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, get_overloads
 
-from tests.packaging.reference import PACKAGES, STORES, public
+from tests.packaging.public_names import PACKAGES, STORES, public
 
 CAMEL, SNAKE = re.compile("[a-z]+[A-Z]"), re.compile("[a-z]+_[a-z]")
 NEED_SPARK = {"trident.spark"}

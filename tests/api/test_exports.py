@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import trident
-from tests.packaging.reference import PACKAGES, public
+from tests.packaging.public_names import PACKAGES, public
 
 
 def test_type_checkers_see_what_is_loaded_lazily() -> None:
