@@ -7,7 +7,7 @@ and where the repository is shown.
 from __future__ import annotations
 
 from enum import EnumType
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any, get_overloads
 
 from docutils import nodes
@@ -35,7 +35,6 @@ exclude_patterns = [
     "**/__pycache__",
 ]
 nitpicky = True
-suppress_warnings = ["toc.empty_glob"]  # chapters that have no page yet
 
 # Markdown: links to headings as the repository's home makes them
 myst_heading_anchors = 4
@@ -60,6 +59,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "to_docs.html"}
+html_show_copyright = False
 html_copy_source = False
 html_show_sphinx = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -90,7 +90,8 @@ def show_signature(
     for each in get_overloads(call) or [found]:
         given = signature(each)
         parameters = [one for one in given.parameters.values() if one.name != "self"]
-        lines.append(stringify_signature(given.replace(parameters=parameters)))
+        returned = Signature.empty if what == "class" else given.return_annotation
+        lines.append(stringify_signature(Signature(parameters, return_annotation=returned)))
     called = ".".join(name.split(".")[-2 if what == "method" else -1 :])
     return f"\n{' ' * 20}{called}".join(lines), None
 
@@ -98,11 +99,20 @@ def show_signature(
 def find_by_last_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Element
 ) -> nodes.Element | None:
-    """What `PlanError` in a docstring refers to, if one documented name ends so."""
+    """What `PlanError` in a docstring refers to, if one documented name ends so.
+
+    A word in small letters and single backticks is a parameter, more often than not.
+    """
+    target = node.get("reftarget", "")
+    if node.get("refdomain") != "py" or (node["reftype"] == "obj" and target.islower()):
+        return None
     domain = env.domains.python_domain
-    end = f".{node.get('reftarget', '')}"
-    found = [name for name, at in domain.objects.items() if name.endswith(end) and not at.aliased]
-    if node.get("refdomain") != "py" or len(found) != 1:
+    found = [
+        name
+        for name, at in domain.objects.items()
+        if name.endswith(f".{target}") and not at.aliased
+    ]
+    if len(found) != 1:
         return None
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", found[0], node, shown)
 
