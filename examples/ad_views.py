@@ -12,7 +12,6 @@ table are in SQLite, exact whatever is killed, and answer queries meanwhile.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from trident import (
@@ -24,9 +23,8 @@ from trident import (
     Sum,
     TridentTopology,
     TumblingDurationWindow,
+    fill,
 )
-from trident.backends import state_from_url
-from trident.states import MapState
 
 CAMPAIGNS = {"ad0": "autumn", "ad1": "autumn", "ad2": "books", "ad3": "coats"}  # no ad4
 KINDS = ("view", "click", "view", "purchase")
@@ -43,16 +41,6 @@ def event(number: int) -> tuple[str, str, str, int]:
 
 def is_view(kind: str) -> bool:
     return kind == "view"
-
-
-def store_campaigns(url: str, campaigns: Mapping[str, str]) -> None:
-    """Fill the table, as one batch of its own."""
-    table = state_from_url(url).makeState()
-    assert isinstance(table, MapState)
-    table.beginCommit(1)
-    table.multiPut([(ad,) for ad in campaigns], campaigns.values())
-    table.commit(1)
-    table.close()
 
 
 def ad_views(url: str, events: int) -> TridentTopology:
@@ -90,7 +78,7 @@ def ad_views(url: str, events: int) -> TridentTopology:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite://{folder}/ads.db"
-        store_campaigns(f"{url}?prefix=campaigns", CAMPAIGNS)
+        fill(f"{url}?prefix=campaigns", CAMPAIGNS)
         with ad_views(url, EVENTS).start(checkpoint=Path(folder, "checkpoint")) as run:
             run.processAllAvailable()
             for campaign in sorted({*CAMPAIGNS.values()}):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trident import testing as testing
     from trident import transactional as transactional
     from trident.api.assemblies import FirstN as FirstN
+    from trident.api.fill import fill as fill
     from trident.api.run import Run as Run
     from trident.api.states_frame import states_frame as states_frame
     from trident.api.stream import GroupedStream as GroupedStream
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api.assemblies": "FirstN",
+    "api.fill": "fill",
     "api.run": "Run",
     "api.states_frame": "states_frame",
     "api.stream": "GroupedStream Stream TridentState",
