@@ -171,7 +171,17 @@ def test_each_url_of_a_state_is_one() -> None:
 
 
 def test_its_topology_is_declared_as_it_says() -> None:
-    [code] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    code, _ = blocks("python")
     declared: dict[str, Any] = {}
     exec(code, declared)
     assert declared["counts"].name == "count"
+
+
+def test_the_port_of_a_program_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    _, port = blocks("python")
+    exec(port, {"__name__": "__main__"})
+    assert [capsys.readouterr().out] == blocks("text")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
