@@ -1,4 +1,4 @@
-"""The README's code is the example's, is short, and prints what the README shows."""
+"""The README and the quickstart: their code is the example's, and prints what they show."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from trident.states.values import StateType
 from trident.testing.servers.promised import Served
 
 README = (ROOT / "README.md").read_text()
+START = (ROOT / "docs" / "quickstart.md").read_text()
 
 
-def blocks(language: str, page: str = README) -> list[str]:
+def blocks(language: str, page: str = START) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
@@ -45,7 +46,16 @@ def run(code: str, folder: Path) -> str:
 
 @pytest.fixture
 def quickstart() -> str:
-    return blocks("python")[0]
+    return blocks("python", README)[0]
+
+
+def test_the_readme_fits_two_screens() -> None:
+    assert len(README.splitlines()) <= 105
+
+
+def test_the_readme_shows_what_the_quickstart_begins_with(quickstart: str) -> None:
+    assert blocks("python")[0] == quickstart
+    assert blocks("text") == blocks("text", README)
 
 
 def test_the_quickstart_is_the_example(quickstart: str) -> None:
@@ -57,12 +67,12 @@ def test_the_quickstart_has_at_most_15_lines_of_code(quickstart: str) -> None:
     assert ast.parse(quickstart)
 
 
-def test_the_quickstart_prints_what_the_readme_says(quickstart: str, tmp_path: Path) -> None:
+def test_the_quickstart_prints_what_it_says(quickstart: str, tmp_path: Path) -> None:
     assert run(quickstart, tmp_path) in blocks("text")
 
 
 def test_the_quickstart_answers_curl(quickstart: str, tmp_path: Path) -> None:
-    (serve, wait) = re.findall(r"add `(run\.serve\(\))` and `(run\.\w+\(\))`", README)[0]
+    (serve, wait) = re.findall(r"add `(run\.serve\(\))` and `(run\.\w+\(\))`", START)[0]
     script = tmp_path / "quickstart.py"
     served = serve.replace("()", "(port=0)")
     script.write_text(f"{quickstart}    print({served}.url, flush=True)\n    {wait}\n")
@@ -95,7 +105,12 @@ def test_the_quickstart_answers_curl(quickstart: str, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
-    (changed,) = re.findall(r"`(with topology\.start\(.+\) as run:)`", README)
+    changed, shown = (
+        re.findall(r"`(with topology\.start\(trident\.spark.+\) as run:)`", page)
+        for page in (README, START)
+    )
+    assert changed == shown
+    [changed] = changed
     on_spark = re.sub(r"with topology\.start\(\).*", changed, quickstart)
     assert on_spark != quickstart
     assert run(on_spark, tmp_path) in blocks("text")
@@ -143,9 +158,9 @@ def test_the_own_map_prints_what_the_page_of_states_says(tmp_path: Path) -> None
     assert printed in blocks("text", page)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/states.md"])
-def test_the_table_of_guarantees_is_the_one_in_force(page: str) -> None:
-    rows = re.findall(r"^\| (?:maybe|the same|none).*", (ROOT / page).read_text(), re.MULTILINE)
+def test_the_table_of_guarantees_is_the_one_in_force() -> None:
+    page = (ROOT / "docs" / "states.md").read_text()
+    rows = re.findall(r"^\| (?:maybe|the same|none).*", page, re.MULTILINE)
     told = [cell.strip(" *") for row in rows for cell in row.split("|")[2:5]]
     sources: tuple[Kind, ...] = ("opaque", "transactional", "non-transactional")
     maps = (StateType.OPAQUE, StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL)
@@ -182,7 +197,7 @@ def test_every_number_in_brackets_is_a_source_and_the_other_way_round() -> None:
 
 def test_every_make_target_of_the_pages_exists() -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for page in ("README.md", "CONTRIBUTING.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "docs/installing.md"):
         for target in re.findall(r"make ([a-z]+)", "".join(blocks_of_code(page))):
             assert target in targets, f"{page}: make {target}"
 

@@ -49,9 +49,9 @@ def mypy(cache: Path, *files: Path) -> str:
 
 
 def programs() -> Iterator[str]:
-    """The blocks of the README, and the chapters of the guide."""
+    """The blocks of the quickstart, which has the README's, and the chapters of the guide."""
     blocks = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    yield from blocks.findall((ROOT / "README.md").read_text())
+    yield from blocks.findall((ROOT / "docs" / "quickstart.md").read_text())
     for chapter in (ROOT / "docs" / "guide.md").read_text().split("\n## ")[1:]:
         yield "\n\n".join(blocks.findall(chapter))
 
