@@ -35,18 +35,14 @@ _STATEMENT = """
             FROM (
                 SELECT CASE
                     WHEN stored.txid < excluded.txid THEN
-                        CASE coalesce(
-                            (SELECT e.attempt FROM temp.retried AS e
-                             WHERE e.txid = stored.txid), 0)
-                        WHEN stored.attempt THEN stored.curr
-                        ELSE stored.prev
-                        END
+                        CASE {committed} WHEN stored.attempt THEN stored.curr ELSE stored.prev END
                     WHEN stored.txid = excluded.txid AND stored.attempt <= excluded.attempt
                     THEN stored.prev
                     ELSE trident_stale(stored.txid, stored.attempt)
                 END AS before
             )
         )"""
+_RETRIED = "coalesce((SELECT e.attempt FROM temp.retried AS e WHERE e.txid = stored.txid), 0)"
 
 
 class Adding:
@@ -55,8 +51,8 @@ class Adding:
     def __init__(self, connection: sqlite3.Connection, table: SQLiteTable) -> None:
         self._connection = connection
         self._table = table
-        self._statement = _STATEMENT.format(table=table.quoted)
-        self._filled = False
+        self._statement = _STATEMENT.format(table=table.quoted, committed="0")
+        self._retried = _STATEMENT.format(table=table.quoted, committed=_RETRIED)
         self._own = Token(0, 0)
         self._refusal: Exception | None = None
         connection.execute(
@@ -76,15 +72,15 @@ class Adding:
         StaleBatchError."""
         self._own = token
         self._refusal = None
-        if retried or self._filled:
+        if retried:
             # Filled anew each time: what is in it is undone with the transaction.
-            self._filled = True
             self._connection.execute("DELETE FROM temp.retried")
             self._connection.executemany("INSERT INTO temp.retried VALUES (?, ?)", retried.items())
         stored, added = in_order(keys, native(amounts, self._table.serializer))
         rows = zip(stored, repeat(token.txid), repeat(token.attempt), added)
         try:
-            self._connection.executemany(self._statement, rows)
+            statement = self._retried if retried else self._statement  # a tenth slower
+            self._connection.executemany(statement, rows)
         except sqlite3.OperationalError:
             if self._refusal is not None:
                 raise self._refusal from None
