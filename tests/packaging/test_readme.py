@@ -168,7 +168,7 @@ def test_the_table_of_guarantees_is_the_one_in_force() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]
     for page in pages:
         for target, heading in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
             there = page.parent / target if target else page
