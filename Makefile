@@ -18,7 +18,7 @@ LOCK   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck docs lock environment java servers clean
+.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck docs lock dist installs notes environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,8 +53,9 @@ chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAO
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
 	@$(PYTHON_IN_ENV) -m benchmarks $(BENCH)
 
-lint: $(STAMP) ## check the style
+lint: $(STAMP) ## check the style, and the workflows for what attackers could use
 	@$(ENV)/bin/ruff check .
+	@$(ENV)/bin/zizmor --offline --quiet --no-progress .github
 
 typecheck: $(STAMP) ## check the types
 	@$(ENV)/bin/mypy
@@ -69,6 +70,16 @@ lock: ## pin into requirements.lock what pyproject.toml asks for (LOCK=--upgrade
 		--fork-strategy fewest --all-extras --group dev --generate-hashes --no-annotate \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		pyproject.toml --output-file requirements.lock
+
+dist: ## build the source distribution and the wheel into dist
+	@PYTHON="$(PYTHON)" setup/dist dist
+
+installs: ## install what make dist has built, each in an empty environment, and run the quickstart there
+	@PYTHON="$(PYTHON)" setup/installs dist
+
+# The shell reads TAG: make would run what stands in one.
+notes: ## print the notes of the release TAG, which CHANGELOG.md has
+	@setup/notes "$$TAG"
 
 environment: $(STAMP) ## only make the virtual environment (PYTHON=… names the interpreter)
 

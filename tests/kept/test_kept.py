@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -17,14 +18,27 @@ from uuid import uuid4
 import pytest
 from redis import Redis
 
-from tests.kept.word_sums import BATCHES, FAILED, KEYS, LAST, STATES, Row, run, urls
+from tests.kept.word_sums import (
+    ALL,
+    BATCHES,
+    FAILED,
+    KEYS,
+    LAST,
+    Row,
+    dump_sqlite,
+    in_lines,
+    run,
+    urls,
+)
 from trident.backends.urls import state_from_url
+from trident.testing import fail_at
 
 KEPT = sorted(path.parent for path in Path(__file__).parent.glob("*/*/states.json"))
 OTHER: list[Row] = [("cat", 1, 3), ("else", 1, 5), ("naïve ☃", 2, 7), (None, None, 9), ("", 2, 11)]
 """With which a batch comes back that was killed."""
 
-OPAQUE = [name for name, (kind, _, _) in STATES.items() if kind == "opaque"]
+NEWEST = Path(__file__).parent / "version_0_2_0"
+"""What is written now; the folders before it have no `LATER` states."""
 Sums = dict[tuple[Any, ...], int]
 
 
@@ -40,11 +54,15 @@ class Left:
     def was_killed(self) -> bool:
         return self.kept.name.endswith("-killed")
 
+    @property
+    def opaque(self) -> list[str]:
+        return [name for name in self.urls if ALL[name][0] == "opaque"]
+
     def sums(self, name: str) -> Sums:
         """All that a reader finds in a state; the single sum is under no key."""
         state: Any = state_from_url(self.urls[name]).makeState()
         with closing(state):
-            if not KEYS[STATES[name][2]]:
+            if not KEYS[ALL[name][2]]:
                 return {(): state.get()}
             return {(*key,): value for *key, value in state.getTuples()}
 
@@ -56,16 +74,17 @@ def identify(kept: Path) -> str:
 @pytest.fixture(params=KEPT, ids=identify)
 def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
     kept: Path = request.param
-    store = kept.name.partition("-")[0]
+    store, later = kept.name.partition("-")[0], kept.parent == NEWEST
     states = json.loads((kept / "states.json").read_text())
     checkpoint = tmp_path / "checkpoint"
     shutil.copytree(kept / "checkpoint", checkpoint)
     if store == "sqlite":
         restore_sqlite(tmp_path / "states.db", states)
-        return Left(kept, checkpoint, urls(store, f"sqlite:{tmp_path / 'states.db'}"))
+        place = f"sqlite:{tmp_path / 'states.db'}"
+        return Left(kept, checkpoint, urls(store, place, later=later))
     server, prefix = request.getfixturevalue("redis_server"), f"{uuid4().hex}_"
     restore_redis(server.url, prefix, states)
-    return Left(kept, checkpoint, urls(store, server.url, prefix))
+    return Left(kept, checkpoint, urls(store, server.url, prefix, later))
 
 
 def restore_sqlite(file: Path, tables: dict[str, list[list[Any]]]) -> None:
@@ -97,7 +116,7 @@ def summed(batches: Iterable[list[Row]], name: str) -> Sums:
     """What batches come to, by the fields that a state groups by."""
     found: Counter[tuple[Any, ...]] = Counter()
     for row in chain(*batches):
-        found[row[: len(KEYS[STATES[name][2]])]] += row[-1]
+        found[row[: len(KEYS[ALL[name][2]])]] += row[-1]
     return dict(found)
 
 
@@ -105,9 +124,9 @@ def test_what_earlier_versions_left_is_gone_on_from(left: Left) -> None:
     """A plain value counts a batch again that ran again; nothing else does."""
     run(left.urls, left.checkpoint, BATCHES)
     again = [BATCHES[FAILED - 1], *([BATCHES[LAST - 1]] if left.was_killed else [])]
-    assert {name: left.sums(name) for name in STATES} == {
-        name: summed([*BATCHES, *again] if kind == "nontransactional" else BATCHES, name)
-        for name, (kind, _, _) in STATES.items()
+    assert {name: left.sums(name) for name in left.urls} == {
+        name: summed([*BATCHES, *again] if ALL[name][0] == "nontransactional" else BATCHES, name)
+        for name in left.urls
     }
 
 
@@ -115,11 +134,32 @@ def test_an_opaque_batch_of_theirs_may_come_back_with_other_rows(left: Left) -> 
     batches = [*BATCHES[: LAST - 1], OTHER, *BATCHES[LAST:]]
     run(left.urls, left.checkpoint, batches)
     counted = batches if left.was_killed else BATCHES
-    for name in OPAQUE:
+    for name in left.opaque:
         assert left.sums(name) == summed(counted, name)
 
 
 def test_a_reader_finds_the_batches_that_they_committed(left: Left) -> None:
     counted = BATCHES[: LAST - 1 if left.was_killed else LAST]
-    for name in OPAQUE:
+    for name in left.opaque:
         assert left.sums(name) == summed(counted, name)
+
+
+def test_what_is_written_now_is_kept_here(tmp_path: Path) -> None:
+    """Where it changes, later versions need it in a folder of its own: see README.md."""
+    file, checkpoint = tmp_path / "states.db", tmp_path / "checkpoint"
+    with fail_at("after write", FAILED):
+        run(urls("sqlite", f"sqlite:{file}"), checkpoint, BATCHES[:LAST])
+    kept = NEWEST / "sqlite-ended"
+    assert form(in_lines(dump_sqlite(file))) == form((kept / "states.json").read_text())
+    assert entries(checkpoint) == entries(kept / "checkpoint")
+
+
+def entries(checkpoint: Path) -> dict[str, str]:
+    """The form of each file of a log."""
+    logs = (path for path in checkpoint.rglob("*.json"))
+    return {str(path.relative_to(checkpoint)): form(path.read_text()) for path in logs}
+
+
+def form(text: str) -> str:
+    """A text without what differs from run to run: ids, moments, checksums."""
+    return re.sub(r"[0-9a-f]{32}|\d{13,}|\b[0-9a-f]{8}\b", "…", text)

@@ -3,8 +3,8 @@
     PYTHONPATH=<an earlier version> python tests/kept/word_sums.py <folder> <URL of Redis> killed
 
 writes the files of a run that is killed, or one that has `ended`, with that version. The database
-has to be empty, and is again afterwards. Nothing is used here that the earlier versions don't have;
-in their URLs `kind=` is `mode=`.
+has to be empty, and is again afterwards. Nothing is used for `STATES` that the earlier versions don't
+have; in their URLs `kind=` is `mode=`. `LATER` are of those that follow 0.2.0.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import closing, nullcontext
+from datetime import timedelta
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -48,14 +49,30 @@ STATES = {
     f"{kind}_{serializer}_{keys}": (kind, serializer, keys)
     for kind, serializer, keys in product(KINDS, SERIALIZERS, KEYS)
 }
+LATER = {
+    f"opaque_{serializer}_{keys}_{what}": ("opaque", serializer, keys)
+    for what, serializer, keys in product(("expiring", "versioned"), SERIALIZERS, ("words", "pairs"))
+}
+"""States whose values have a moment at which they end, or a version of their form."""
+ALL = {**STATES, **LATER}
 
 
-def urls(store: str, place: str, prefix: str = "") -> dict[str, str]:
+class VersionedSum(Sum):
+    """A sum whose second form is the first one."""
+
+    schema_version = 2
+
+    def upgrade(self, value: Any, version: int) -> Any:
+        return value
+
+
+def urls(store: str, place: str, prefix: str = "", later: bool = True) -> dict[str, str]:
     """The URLs of all states in a file, or in a database of Redis that others may use as well."""
+    states = ALL if later else STATES
     layout = "" if store == "sqlite" else f"&layout={store}"
     return {
         name: f"{place}?kind={kind}&serializer={serializer}&prefix={prefix}{name}{layout}"
-        for name, (kind, serializer, _) in STATES.items()
+        for name, (kind, serializer, _) in states.items()
     }
 
 
@@ -64,9 +81,12 @@ def run(urls: dict[str, str], checkpoint: Path, batches: list[list[Row]]) -> Non
     topology = TridentTopology()
     spout = FixedBatchSpout("word string, part long, n long", len(batches[0]), *chain(*batches))
     rows = topology.newStream("rows", spout)
-    for name, (_, _, keys) in STATES.items():
-        given: Any = rows.groupBy(*KEYS[keys]) if KEYS[keys] else rows
-        given.persistentAggregate(urls[name], "n", Sum(), "sum", name=name)
+    for name, url in urls.items():
+        fields = KEYS[ALL[name][2]]
+        given: Any = rows.groupBy(*fields) if fields else rows
+        total = VersionedSum() if name.endswith("versioned") else Sum()
+        ends = {"expire_after": timedelta(days=36500)} if name.endswith("expiring") else {}
+        given.persistentAggregate(url, "n", total, "sum", name=name, **ends)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of states that can't be exact: they are here for that
         with topology.start(checkpoint=checkpoint, trigger="available") as going:

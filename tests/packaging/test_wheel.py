@@ -1,4 +1,4 @@
-"""The wheel holds the tree, every file under its import name, and works where it is installed."""
+"""The source distribution is whole; the wheel made of it has each file, and works when installed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,22 +49,34 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from a copy: the build leaves files behind."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source distribution built from a copy: the build leaves files behind."""
     copy = tmp_path_factory.mktemp("source") / "project"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy / name)
-    for folder in IMPORT_FOLDERS:
+    for file in ROOT.glob("*.*"):
+        if file.is_file() and not file.name.startswith("."):
+            shutil.copy(file, copy)
+    shutil.copy(ROOT / "LICENSE", copy)
+    for folder in (*IMPORT_FOLDERS, "docs", "examples"):
         shutil.copytree(
             ROOT / folder,
             copy / folder,
             symlinks=True,
             ignore=shutil.ignore_patterns("__pycache__"),
         )
+    out = tmp_path_factory.mktemp("built")
+    build = f"import setuptools.build_meta as made; made.build_sdist({str(out)!r})"
+    run(sys.executable, "-c", build, cwd=copy)
+    (built,) = out.glob("*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the source distribution."""
     out = tmp_path_factory.mktemp("wheel")
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
-    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", out, ".", cwd=copy)
+    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", out, source, cwd=out)
     (built,) = out.glob("*.whl")
     return built
 
@@ -77,6 +90,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     offline = ("--no-deps", "--no-index", "--disable-pip-version-check")
     run(sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel, cwd=folder)
     return python
+
+
+def test_the_source_distribution_has_what_readers_and_packagers_look_for(source: Path) -> None:
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    pages = {file.name for file in ROOT.glob("*.md")} | {"LICENSE", "pyproject.toml"}
+    assert {*pages, "docs/guide.md", "examples/quickstart.py"} <= names
+    assert [name for name in names if name.endswith((".pyc", ".db")) or "__pycache__" in name] == []
 
 
 def test_the_wheel_holds_the_tree_and_nothing_else(wheel: Path) -> None:

@@ -64,7 +64,8 @@ class StagedFile:
             line, _, _ = data.partition(b"\n")
             header = json.loads(line)
             if (found := header.pop("format")) != FORMAT:
-                raise _damaged(path, f"format {found}, this version reads {FORMAT}")
+                advice = "Start and stop it with the version that staged it, which commits it."
+                raise StagingError(path, f"format {found}, this version reads {FORMAT}", advice)
             lengths = header.pop("parts")
             ends = accumulate((length for _, length in lengths), initial=len(line) + 1)
             names = [name for name, _ in lengths]
