@@ -3,8 +3,8 @@
     PYTHONPATH=<an earlier version> python tests/kept/word_sums.py <folder> <URL of Redis> killed
 
 writes the files of a run that is killed, or one that has `ended`, with that version. The database
-has to be empty, and is again afterwards. Nothing is used for `STATES` that the earlier versions don't
-have; in their URLs `kind=` is `mode=`. `LATER` are of those that follow 0.2.0.
+has to be empty, and is again afterwards. Nothing is used for `STATES` that the earlier versions
+don't have; in their URLs `kind=` is `mode=`. `LATER` are there from 0.2.0 on.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ STATES = {
     for kind, serializer, keys in product(KINDS, SERIALIZERS, KEYS)
 }
 LATER = {
-    f"opaque_{serializer}_{keys}_{what}": ("opaque", serializer, keys)
-    for what, serializer, keys in product(("expiring", "versioned"), SERIALIZERS, ("words", "pairs"))
+    f"opaque_{serializer}_words_{what}": ("opaque", serializer, "words")
+    for what, serializer in product(("expiring", "versioned"), SERIALIZERS)
 }
 """States whose values have a moment at which they end, or a version of their form."""
 ALL = {**STATES, **LATER}

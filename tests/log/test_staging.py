@@ -103,7 +103,7 @@ def test_a_format_of_another_version_is_refused(
     monkeypatch.setattr(staging, "FORMAT", 4)
     area.stage(STAGED)
     monkeypatch.undo()
-    with pytest.raises(StagingError, match="format 4, this version reads 3.*the version that staged it"):
+    with pytest.raises(StagingError, match="format 4, this version reads 3.*version that staged"):
         area.staged()
 
 

@@ -1,4 +1,4 @@
-"""CHANGELOG.md tells of the version that the package has, and a release cuts its notes out of it."""
+"""CHANGELOG.md tells of the package's version, and a release cuts its notes out of it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ RUNS = re.compile(r"\b(?:pickle|cloudpickle|marshal)\.loads?\(|(?<![.\w])(?:eval
 def test_only_the_serializer_that_is_named_so_unpickles_what_is_stored() -> None:
     """Suites and chaos unpickle what they have pickled themselves."""
     own = re.compile(r"states/testing/|trident/chaos/|backends/rows/conformance.py")
-    paths = [path for top in ("trident", "states", "backends") for path in (ROOT / top).rglob("*.py")]
-    found = {str(path.relative_to(ROOT)) for path in paths if RUNS.search(path.read_text())}
+    tops = [ROOT / name for name in ("trident", "states", "backends")]
+    paths = [path for top in tops for path in top.rglob("*.py") if RUNS.search(path.read_text())]
+    found = {str(path.relative_to(ROOT)) for path in paths}
     assert {path for path in found if not own.search(path)} == {"states/serializers.py"}

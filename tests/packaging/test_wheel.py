@@ -1,4 +1,4 @@
-"""The source distribution is whole; the wheel made of it has each file, and works when installed."""
+"""The source distribution is whole; the wheel of it has each file, and works when installed."""
 
 from __future__ import annotations
 

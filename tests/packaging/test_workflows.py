@@ -1,4 +1,4 @@
-"""The workflows: whose code they run, what they may do, and that the Makefile has their commands."""
+"""The workflows: whose code they run, what they may do, and the Makefile's targets in them."""
 
 from __future__ import annotations
 
