@@ -21,6 +21,9 @@ CHANGELOG = """\
 
 ## [1.2.0] - 2026-11-28
 
+Better
+than before.
+
 ### Upgrading
 
 - Write this,
@@ -72,8 +75,9 @@ def test_the_notes_are_the_versions_section_with_each_paragraph_in_a_line(projec
     told = notes(project, "v1.2.0")
     assert told.returncode == 0, told.stderr
     lines = told.stdout.splitlines()
-    assert lines[:3] == ["### Upgrading", "", "- Write this, and not that:"]
-    assert lines[4:8] == ["```python", "if new:", "  use(it)", "```"]
+    assert lines[:3] == ["Better than before.", "", "### Upgrading"]
+    assert lines[4] == "- Write this, and not that:"
+    assert lines[6:10] == ["```python", "if new:", "  use(it)", "```"]
     assert lines[-1] == "| a | b |"
 
 
