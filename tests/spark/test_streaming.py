@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,12 @@ from trident.backends import sqlite
 from trident.batch.events import GroupEnded, GroupStarted
 from trident.batch.start_options import StartOptions
 from trident.errors import FailedException, PlanError, UsageError
-from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
+from trident.log.errors import (
+    ChangedTopologyError,
+    CheckpointInUseError,
+    LogMismatchError,
+    PlacementError,
+)
 from trident.operation_error import OperationError
 from trident.plan.substitution import rebuilt
 from trident.spark.versions import progress_of
@@ -62,6 +68,52 @@ def test_a_history_counts_once_with_the_first_batch(lines: Lines) -> None:
     lines.write("sun")
     lines.count(lines.topology(NATIVE_SPLIT, history=history))
     assert lines.counts["sun"] == 2, "at a later start it has no effect"
+
+
+PLACED = """\
+{"topic": "t", "partition": 0, "offset": 0, "at": "2026-01-31T11:59:59.999999Z", "value": "%s a"}
+{"topic": "t", "partition": 0, "offset": 1, "at": "2026-01-31T12:00:00Z", "value": "%s b"}
+{"topic": "t", "partition": 1, "offset": 0, "at": null, "value": "%s c"}
+{"topic": "t", "partition": 1, "offset": 1, "at": "2026-01-31T11:00:00Z", "value": "%s d"}
+{"topic": "u", "partition": 0, "offset": 7, "at": "2026-01-31T13:00:00Z", "value": "%s e"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("until", "of_history"),
+    [
+        ({"at": datetime(2026, 1, 31, 12, tzinfo=UTC)}, "ad"),
+        ({"t": {"0": 1, 1: 1}}, "ac"),
+    ],
+    ids=["time", "offsets"],
+)
+def test_a_history_ends_where_it_is_told_and_there_the_stream_begins(
+    lines: Lines, until: Any, of_history: str
+) -> None:
+    read = {}
+    for name in "history", "stream":
+        (lines.folder / name).mkdir()
+        (lines.folder / name / "1.json").write_text(PLACED.replace("%s", name))
+        reader = lines.spark.read if name == "history" else lines.spark.readStream
+        schema = "topic string, partition int, offset long, at timestamp, value string"
+        read[name] = reader.schema(schema).json(str(lines.folder / name))
+
+    def topology(until: Any) -> TridentTopology:
+        made = TridentTopology()
+        stream = made.newStream("s", read["stream"], history=read["history"], until=until)
+        stream.groupBy("value").persistentAggregate(lines.factory, Count(), "count")
+        return made
+
+    lines.count(topology(until))
+    assert lines.counts == {
+        f"{'history' if letter in of_history else 'stream'} {letter}": 1 for letter in "abcde"
+    }
+    (lines.folder / "stream" / "2.json").write_text(PLACED.replace("%s", "later"))
+    lines.count(topology(until))
+    later = [value for value in lines.counts if value.startswith("later")]
+    assert sorted(later) == [f"later {each}" for each in "abcde" if each not in of_history]
+    with pytest.raises(ChangedTopologyError, match="stream 's' .*history until "):
+        lines.start(topology({"offset": 1}))
 
 
 @pytest.mark.parametrize("trigger", [None, 0])
@@ -286,17 +338,41 @@ def test_what_a_stream_has_counted_is_built_anew_and_goes_on_there(lines: Lines)
 
 def test_a_history_that_does_not_fit_its_stream_is_refused(lines: Lines) -> None:
     spark, stream = lines.spark, lines.stream()
+    fitting = spark.createDataFrame([("a",)], "value string")
     for history, options, problem in (
         (stream, {}, "history= takes a batch DataFrame"),
         (spark.createDataFrame([(1,)], "value long"), {}, "history= has other fields"),
         (spark.createDataFrame([("a",)], "line string"), {}, "history= has other fields"),
-        (spark.createDataFrame([("a",)], "value string"), {"outputMode": "update"}, "outputMode="),
+        (fitting, {"outputMode": "update"}, "outputMode="),
+        (None, {"until": {"value": "a"}}, "until= without history="),
+        (fitting, {"until": "a"}, "takes a dict, found \"str 'a'\".*A column and a value"),
+        (fitting, {"until": {}}, "takes a dict, found 'dict {}'"),
+        (fitting, {"until": {"valeu": "a"}}, "names no field 'valeu'.*Did you mean 'value'"),
+        (fitting, {"until": {"value": 1}}, "takes a string for the field 'value', found 'int 1'"),
+        (fitting, {"until": {"value": None}}, "takes a string .* found 'NoneType"),
+        (fitting, {"until": {"value": "a", "b": 1}}, "takes one column"),
+        (fitting, {"until": {"t": {"0": 1}}}, "Select these columns of Kafka's too"),
     ):
         with pytest.raises(UsageError, match=problem):
             TridentTopology().newStream("lines", stream, history=history, **options)
     spout = FixedBatchSpout("value string", 1, ["a"])
     with pytest.raises(PlanError, match="a spout has no history="):
         TridentTopology().newStream("lines", spout, history=stream)
+    columns = "topic string, partition int, offset long, at timestamp_ntz"
+    kafka: Any = spark.readStream.schema(columns).json(str(lines.texts))
+    of_kafka = spark.createDataFrame([], columns)
+    for until, problem in (
+        ({"t": {"0": -1}}, "takes the offset of each partition of 't', found .*As in"),
+        ({"t": {"x": 1}}, "takes the offset of each partition of 't'"),
+        ({"t": {}}, "takes the offset of each partition of 't'"),
+        (
+            {"t": {"0": 1}, "offset": 7},
+            "takes the offset of each partition of 'offset', found 'int 7'",
+        ),
+        ({"at": datetime(2026, 1, 1, tzinfo=UTC)}, "no timestamp_ntz.*another one in each session"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            TridentTopology().newStream("lines", kafka, history=of_kafka, until=until)
 
 
 def test_a_shuffled_million_of_words_is_what_a_plain_job_counts(lines: Lines) -> None:

@@ -240,8 +240,10 @@ def committed(bolt: Any) -> Declare:
     return declare
 
 
-def framed(source: str = "texts", mode: str | None = None, name: str = "lines") -> Declare:
-    """A streaming DataFrame of files, or of Spark's rate source."""
+def framed(
+    source: str = "texts", mode: str | None = None, name: str = "lines", until: str | None = None
+) -> Declare:
+    """A streaming DataFrame of files, perhaps with a history, or of Spark's rate source."""
 
     def declare(session: Any, folder: Path) -> TridentTopology:
         topology = TridentTopology()
@@ -253,7 +255,11 @@ def framed(source: str = "texts", mode: str | None = None, name: str = "lines") 
             frame = session.readStream.text(str(folder / source))
         if mode is not None:
             frame = frame.groupBy("value").count()
-        topology.newStream(name, frame, outputMode=mode).groupBy("value").persistentAggregate(
+        options: dict[str, Any] = {"outputMode": mode}
+        if until is not None:
+            history = session.createDataFrame([("a",)], "value string")
+            options |= {"history": history, "until": {"value": until}}
+        topology.newStream(name, frame, **options).groupBy("value").persistentAggregate(
             f"sqlite:{folder}/c.db", Count(), "n"
         )
         return topology
@@ -469,11 +475,14 @@ CHANGES = {
     "another output mode of a streaming DataFrame": Change(
         framed(mode="update"), framed(mode="complete"), spark=True
     ),
+    "another `until=` of a streaming DataFrame with a `history=`": Change(
+        framed(until="b"), framed(until="c"), spark=True
+    ),
     "a spout where there was a streaming DataFrame": Change(
         framed(name="words"), words(), spark=True, says=ADOPT
     ),
-    "steps between a stream and a state": Change(words(), words(step=_upper)),
-    "parallelism": Change(words(), words(partitions=3)),
+    "steps between a stream and a state": Change(words(), words(), between=words(step=_upper)),
+    "parallelism": Change(words(), words(), between=words(partitions=3)),
     "the engine": Change(words(), words(), {"engine": "spark"}, spark=True),
     "options of `start`: trigger, retries, `max_pending`": Change(
         words(), words(), {"retries": 1, "max_pending": 3}

@@ -46,9 +46,11 @@ from trident import (
     TridentTopology,
     TumblingCountWindow,
 )
+from trident.api.start import start
 from trident.backends import StateSpec
 from trident.backends.urls import state_from_url
 from trident.batch.changes import check_none_staged
+from trident.batch.start_options import StartOptions
 from trident.errors import (
     DuplicateNameError,
     GuaranteeWarning,
@@ -67,8 +69,10 @@ from trident.log.errors import (
 from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.operations.annotations import identified
+from trident.plan.substitution import rebuilt
 from trident.states import ValueSchema
 from trident.states.errors import LostStateError
+from trident.states.maps.moving import swap_states
 from trident.states.values import Token
 from trident.testing.points import fail_at
 
@@ -646,6 +650,33 @@ def test_what_is_in_open_windows_is_upgraded(
     emitted.clear()
     life.run(windowed(after, inputs, ["a", 5, 40], ["d", 0, 5000]))
     assert sorted(emitted) == found
+
+
+def test_windows_of_another_length_are_built_anew(life: Life) -> None:
+    emitted: list[Any] = []
+
+    def windowed(length: int, *more: list[Any]) -> Declare:
+        def declare(session: Any, folder: Path) -> TridentTopology:
+            topology = TridentTopology()
+            stream = topology.newStream("words", FixedBatchSpout(FIELDS, 3, *ROWS, *more))
+            window, place = TumblingCountWindow.of(length), f"sqlite:{folder}/w.db"
+            windows = stream.groupBy("word").window(window, place, "n", Sum(), "sum", name="w")
+            windows.peek(lambda word, value: emitted.append((word, value)))
+            return topology
+
+        return declare
+
+    life.run(windowed(3))
+    with pytest.raises(ChangedTopologyError, match="from history: python -m trident rebuild"):
+        life.run(windowed(2))
+    plan, [swaps] = rebuilt(windowed(2)(None, life.folder).plan(), {"w": "w_2"})
+    life.checkpoint = life.folder / "new"
+    options = StartOptions(checkpoint=life.checkpoint, trigger="available")
+    with start(plan, None, options) as run:
+        run.awaitTermination(PATIENCE)
+    swap_states(swaps)
+    life.run(windowed(2, ["a", 5, 40]))
+    assert emitted == [("a", 6)]
 
 
 def test_a_state_in_memory_is_upgraded_too() -> None:

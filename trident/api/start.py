@@ -32,12 +32,11 @@ from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.held import HeldCheckpoint
 from trident.log.staging import StagingArea
 from trident.plan.dead_letters import with_dead_letters
-from trident.plan.nodes import OutputMode, StateNode
+from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.substitution import located
 from trident.states.state import State
-from trident.tuples.fields import Fields
 
 _logger = logging.getLogger("trident")
 
@@ -177,7 +176,7 @@ def _clock(
     )
     source = folder.below(SPARKS_LOG).place if folder else "the spouts"
     runner = _runner(group, checkpoint, states, source, policy)
-    streams = {each.stream_id: _schema(each.fields, each.output_mode) for each in group.sources}
+    streams = {each.stream_id: _schema(each) for each in group.sources}
     sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
     if folder is not None and (newest := checkpoint.log(group.id).newest()) is not None:
         area = StagingArea(folder.below(STAGED))
@@ -226,8 +225,9 @@ def _open(
     )
 
 
-def _schema(fields: Fields, output_mode: OutputMode) -> str:
-    """A stream's schema as the log keeps it, with its output mode unless that is the default."""
-    kinds = fields.types.items()
+def _schema(source: SourceNode) -> str:
+    """A stream's schema as the log keeps it, with what else decides which rows it has."""
+    kinds = source.fields.types.items()
     text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
-    return text if output_mode == "append" else f"{text}; {output_mode}"
+    text += "" if source.output_mode == "append" else f"; {source.output_mode}"
+    return f"{text}; history until {source.until}" if source.until else text

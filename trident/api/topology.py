@@ -87,6 +87,7 @@ class TridentTopology(Published):
         outputMode: OutputMode | None = None,
         partitionFields: FieldsLike | None = None,
         history: Any = None,
+        until: Mapping[str, Any] | None = None,
     ) -> Stream:
         """Begin a stream.
 
@@ -111,8 +112,13 @@ class TridentTopology(Published):
         history : DataFrame, optional
             Beside a streaming DataFrame a batch one, with the same fields, whose rows come first:
             they are in the first batch of a new checkpoint, with the first rows of the stream, and
-            have no effect at later starts. Have one end where the other begins: of Kafka give
-            ``endingOffsets`` and ``startingOffsets`` the same offsets, or split both by a time.
+            have no effect at later starts.
+        until : mapping, optional
+            Where the history ends and the stream begins: a column and a value, as ``{"at":
+            datetime(2026, 1, 31, tzinfo=UTC)}``, or offsets of Kafka, as ``{"clicks": {"0":
+            81200}}``. Both may have more than their part: rows before that place are taken from
+            the history, and those at it, behind it, or with null, from the stream, now and at all
+            later starts. Without it both are taken as they are.
 
         Returns
         -------
@@ -123,11 +129,12 @@ class TridentTopology(Published):
         ------
         PlanError
             For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
-            mode, what only a DataFrame may have of a spout, a history that doesn't fit the stream.
+            mode, what only a DataFrame may have of a spout, a history that doesn't fit the stream,
+            an `until` that doesn't fit its fields.
         FieldError
             For a partition's field that the DataFrame hasn't got.
         """
-        given = id, source, kind, outputMode, partitionFields, history
+        given = id, source, kind, outputMode, partitionFields, history, until
         return Stream(self._builder, lowering.new_stream(self._builder, *given))
 
     def newDRPCStream(

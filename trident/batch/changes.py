@@ -38,7 +38,10 @@ _OF_SCHEMA = (
     "Values of the later form may be there. Bring back its code; or give a schema_version after "
     "it, with an upgrade() of that form too."
 )
-_OF_WINDOW = f"Open windows can't go on as others. {_OF_STATE}"
+_OF_WINDOW = (
+    f"Open windows can't go on as others. {_OF_STATE} Or build the windows anew from history: "
+    "python -m trident rebuild."
+)
 _OF_STREAM = (
     "Bring back what was; or start the other source with a checkpoint and states of its own."
 )

@@ -49,6 +49,7 @@ from trident.plan.builder import Builder
 from trident.plan.chain import Chain
 from trident.plan.expiring import NEVER, Expiring, expiry_of
 from trident.plan.guarantee import STRENGTH
+from trident.plan.history import divided
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -94,8 +95,9 @@ def new_stream(
     output_mode: OutputMode | None,
     partition_fields: FieldsLike | None = None,
     history: Any = None,
+    until: object = None,
 ) -> SourceNode:
-    """``newStream(id, source, kind, outputMode=…, partitionFields=…, history=…)``."""
+    """``newStream(id, source, kind, outputMode=…, partitionFields=…, history=…, until=…)``."""
     stream_id = builder.check_stream_id("newStream", id)
     if kind is not None and kind not in STRENGTH:
         raise PlanError("newStream: unknown kind of source", str(kind), STRENGTH)
@@ -110,9 +112,9 @@ def new_stream(
             advice = "Leave them out: a partitioned spout names its partitions itself."
             what = "newStream: a spout has no fields for its partitions, found"
             raise PlanError(what, str(partition_fields), (), advice)
-        if history is not None:
+        if history is not None or until is not None:
             advice = "Leave it out: a spout begins where its own options say."
-            raise PlanError("newStream: a spout has no history=", "", (), advice)
+            raise PlanError("newStream: a spout has no history= and no until=", "", (), advice)
         declared = Fields.of(source.getOutputFields())
         _check_kind(source, kind)
         return builder.add(
@@ -138,6 +140,12 @@ def new_stream(
     check_selection("newStream", Fields.of(partition_fields), declared)
     if history is not None:
         _check_history(history, declared, output_mode)
+    elif until is not None:
+        advice = "It says where history= ends. A stream alone begins where its own options say."
+        raise PlanError("newStream: until= without history=", "", (), advice)
+    told = ""
+    if until is not None:
+        source, history, told = divided(source, history, until, declared)
     return builder.add(
         SourceNode,
         stream_id=stream_id,
@@ -148,6 +156,7 @@ def new_stream(
         output_mode=output_mode or "append",
         partition_fields=Fields.of(partition_fields),
         history=history,
+        until=told,
     )
 
 

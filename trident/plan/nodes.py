@@ -244,6 +244,8 @@ class SourceNode(BeginningNode):
     partition_fields: Fields = field(default_factory=Fields)
     history: Any = None
     """Of a DataFrame: a batch one, whose rows come before its own."""
+    until: str = ""
+    """Where the history ends and the stream begins, if that was said."""
 
     @cached_property
     def fields(self) -> Fields:
@@ -253,6 +255,7 @@ class SourceNode(BeginningNode):
     def call_text(self) -> str:
         more = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
         more += "" if self.history is None else f", history={type(self.history).__name__}"
+        more += f", until={self.until}" if self.until else ""
         return f'newStream("{self.stream_id}", {type(self.source).__name__}{more})'
 
     @property

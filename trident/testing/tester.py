@@ -123,7 +123,7 @@ class Tester:
                 return replace(declared, factory=declared.factory.moved(self._tables))
             return _tested(declared, self._trouble, in_memory)
 
-        by_spout = {"clock": "spout", "output_mode": "append", "history": None}
+        by_spout = {"clock": "spout", "output_mode": "append", "history": None, "until": ""}
         copies = substituted(
             before.nodes,
             lambda node: {"source": Fed(node.declared, node.kind), **by_spout},
