@@ -54,12 +54,13 @@ class Deciding(NamedTuple):
 class Move:
     """What a control record says of a state that was built anew under another prefix.
 
-    It is at the prefix `to` of the same store. Where `once` is given, it is there only when the
-    record of that state says that it has made that very move: so several states move by the change
-    of one record.
+    It is at the prefix `to` of the same store, which keeps values of `kind`. Where `once` is given,
+    it is there only when the record of that state says that it has made that very move: so several
+    states move by the change of one record.
     """
 
     to: str
+    kind: StateType
     once: Deciding | None = None
 
 
@@ -206,7 +207,10 @@ class ControlRecord:
             told["plan"] = self.plan
         if self.move is not None:
             once = self.move.once
-            told["move"] = [self.move.to, None if once is None else [*once[:2], once.kind.value]]
+            told["move"] = [
+                *(self.move.to, self.move.kind.value),
+                None if once is None else [*once[:2], once.kind.value],
+            ]
         if self.reached is not None:
             told["reached"] = self.reached
         return orjson.dumps(told)
@@ -245,11 +249,12 @@ class ControlRecord:
             ) from error
 
 
-def _move(to: str, once: Sequence[str] | None) -> Move:
+def _move(to: str, kind: str, once: Sequence[str] | None) -> Move:
     if once is None:
-        return Move(str(to))
-    prefix, target, kind = once
-    return Move(str(to), Deciding(str(prefix), str(target), StateType(kind)))
+        return Move(str(to), StateType(kind))
+    prefix, target, of = once
+    deciding = Deciding(str(prefix), str(target), StateType(of))
+    return Move(str(to), StateType(kind), deciding)
 
 
 class Control:
@@ -469,7 +474,7 @@ class Control:
         there = found.move
         if there is not None and there.once is None and there.to != move.to:
             self.check_here(found)
-        if there in (move, Move(move.to)):
+        if there in (move, replace(move, once=None)):
             return stored, stored
         return stored, found.moved(move).encode()
 

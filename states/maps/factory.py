@@ -350,7 +350,9 @@ class MapStateFactory(StateFactory):
         with closing(self.makeMap()) as made:
             here = made.backing
             made.locate()
-            return self if made.backing is here else self.at(made.backing.prefix or "")
+            if made.backing is here:
+                return self
+            return self.at(made.backing.prefix or "").of_kind(made.kind)
 
     def open(self) -> IBackingMap | LayeredMap:
         """Open the store and return its map, in the layers that were asked for."""

@@ -14,14 +14,14 @@ changes all of them in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from itertools import combinations
 
 from trident.states.backing_map import Ability, abilities
 from trident.states.control import Deciding, Move
-from trident.states.errors import NoStateError, StateUnavailableError, UsageError
+from trident.states.errors import NoStateError, StateError, StateUnavailableError, UsageError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.stored_map import STAND_ALONE, StoredMap
 from trident.states.table.build import layers
@@ -29,7 +29,9 @@ from trident.states.table.build import layers
 _TRIES = 1000
 
 
-def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
+def swap_states(
+    states: Sequence[tuple[MapStateFactory, str]], places: Sequence[str] | None = None
+) -> None:
     """Have other states take the places of some, all at once.
 
     What updated the states before ends with an error. Their entries stay: ``state drop`` removes
@@ -41,12 +43,15 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
     states : sequence of (MapStateFactory, str)
         The factory of each state, by the prefix that its topology gives it, and the prefix of the
         one that takes its place.
+    places : sequence of str, optional
+        Where each state was when the other one began to be built, as :func:`check_places` said.
 
     Raises
     ------
     UsageError
         For states of several stores or logs, or in several layouts, whose records can't be changed
-        together, for two that would have one place, and for one that has committed no batch yet.
+        together, for two that would have one place, for one that has committed no batch yet or is
+        in the place of another state already, and where a state has left its place in `places`.
     NoStateError
         When one of them is not there.
     MovedStateError
@@ -75,7 +80,10 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
         ]
         pairs = list(zip(olds, news, strict=True))
         names = [factory.identity[2] for factory, _ in states]
-        _check_apart([{name, *map(_prefix, pair)} for name, pair in zip(names, pairs, strict=True)])
+        own = [{name, *map(_prefix, pair)} for name, pair in zip(names, pairs, strict=True)]
+        _check_apart(own)
+        for (old, new), place in zip(pairs, places or map(_prefix, olds), strict=True):
+            _check_in_place(_prefix(old), _prefix(new), place)
         log_id = _log_of(news)
         left = [(old, new) for old, new in pairs if _prefix(old) != _prefix(new)]
         _check_one_log([old for old, _ in left])
@@ -85,20 +93,28 @@ def swap_states(states: Sequence[tuple[MapStateFactory, str]]) -> None:
                 what = f"{new.control.place} is of the same log as what it is to take the place of:"
                 raise UsageError(what, log_id)
         if left:
+            _check_untaken(states[0][0], left, set().union(*own))
             _retry(partial(_move_all, left), left[0][0])
 
 
-def check_places(factories: Sequence[MapStateFactory]) -> None:
-    """Raise what :func:`swap_states` would raise of old states, before new ones are built."""
+def check_places(factories: Sequence[MapStateFactory]) -> list[str]:
+    """Raise what :func:`swap_states` would raise of old states, before new ones are built.
+
+    Returns the prefixes under which they are now.
+    """
     with _located(factories) as states:
         _check_one_log(states)
+        return [_prefix(state) for state in states]
 
 
 @contextmanager
 def _located(factories: Sequence[MapStateFactory]) -> Iterator[list[StoredMap]]:
     """Open states where they are now, all of which are there, in one store."""
     if len({factory.identity[:2] for factory in factories}) > 1:
-        advice = "Keep all states of a group in one store, or make one group for each."
+        advice = (
+            "Keep all states of a group in one store, or make one group for each. Or build them by "
+            "rebuild --no-swap, and give the topology and its readers the new prefixes."
+        )
         raise UsageError("states of several stores can't move at once", "", (), advice)
     with ExitStack() as opened:
         states = [opened.enter_context(closing(factory.makeMap())) for factory in factories]
@@ -115,15 +131,19 @@ def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
     if Ability.MOVE in abilities(first.backing):
         moves = []
         for old, new in pairs:
-            before, after = old.control.before_move(Move(_prefix(new)))
+            before, after = old.control.before_move(_move_to(new))
             moves.append((_prefix(old), after, before, _prefix(new)))
         return first.backing.moveControls(moves)
     deciding = Deciding(_prefix(first), _prefix(pairs[0][1]), first.kind)
     if not all(_finds(old, first, deciding) for old, _ in pairs[1:]):
         return False
-    if not all(_moved(old, Move(_prefix(new), once=deciding)) for old, new in pairs[1:]):
+    if not all(_moved(old, _move_to(new, once=deciding)) for old, new in pairs[1:]):
         return False
-    return all(_moved(old, Move(_prefix(new))) for old, new in pairs)
+    return all(_moved(old, _move_to(new)) for old, new in pairs)
+
+
+def _move_to(state: StoredMap, once: Deciding | None = None) -> Move:
+    return Move(_prefix(state), state.kind, once)
 
 
 def _moved(state: StoredMap, move: Move) -> bool:
@@ -152,6 +172,26 @@ def _check_apart(places: Sequence[set[str]]) -> None:
         if one & other:
             what = "two states can't have one place, or that of one another:"
             raise UsageError(what, ", ".join(sorted(one & other)), (), "Give each its own prefix.")
+
+
+def _check_in_place(old: str, new: str, place: str) -> None:
+    if old not in (place, new):
+        what = f"{old!r} was put in the place of {place!r} since this one began to be built:"
+        advice = "Give the same command again if it is to take the place of that one."
+        raise UsageError(what, new, (), advice)
+
+
+def _check_untaken(
+    factory: MapStateFactory, pairs: Sequence[tuple[StoredMap, StoredMap]], own: Set[str]
+) -> None:
+    """Raise where what is to take a place has that of yet another state, as far as is found."""
+    targets = {_prefix(new) for _, new in pairs}
+    for prefix in sorted({*pairs[0][0].backing.prefixes()} - own):
+        with suppress(StateError), closing(factory.at(prefix).makeMap()) as other:
+            found = other.control.last()
+            if found is not None and found.move is not None and found.move.to in targets:
+                what = f"{found.move.to!r} can't take two places; it has that of the state"
+                raise UsageError(what, prefix, (), "Build a state for each of the two.")
 
 
 def _check_one_log(olds: Sequence[StoredMap]) -> None:

@@ -10,10 +10,11 @@ from time import time_ns
 from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.control import BURNT, Control, ControlRecord, Move
+from trident.states.control import BURNT, Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import OtherLogError, StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
+from trident.states.kinds import KINDS
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
 from trident.states.maps.attempt import MapAttempt
@@ -130,13 +131,15 @@ class StoredMap(CommittedReads, SnapshottableMap):
         deciding = layers(self.elsewhere(once.prefix, once.kind))[1]
         with closing(deciding):
             decided = Control(deciding).last()
-        return decided is not None and decided.move == Move(once.to)
+        move = None if decided is None else decided.move
+        return move is not None and (move.to, move.once) == (once.to, None)
 
     def follow(self, record: ControlRecord) -> None:
         assert record.move is not None
         assert self.elsewhere is not None
         before, name = self.backing, self.control.name
-        self._stand_on(self.elsewhere(record.move.to, self.kind))
+        self.kept_as = KINDS[record.move.kind]
+        self._stand_on(self.elsewhere(record.move.to, record.move.kind))
         self.control.name = name
         before.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -15,8 +16,9 @@ from trident.api.run import Run
 from trident.cli.main import main
 from trident.errors import MovedStateError
 from trident.spouts.feeder import FeedError
+from trident.states.maps.moving import swap_states
 
-FOLDER = "REBUILT_FOLDER"
+FOLDER, AGAIN = "REBUILT_FOLDER", "REBUILT_AGAIN"
 STATES = ["--state", "count", "--to", "count_2", "--state", "total", "--to", "total_2"]
 Said = Callable[..., str]
 
@@ -34,6 +36,24 @@ def _declared(source: object) -> Topology:
 
 def lines() -> Topology:
     return _declared(TextFileSpout(f"{os.environ[FOLDER]}/*.txt"))
+
+
+def apart() -> Topology:
+    """States of several stores, under prefixes that may have changed."""
+    topology, folder, again = Topology(), os.environ[FOLDER], os.environ.get(AGAIN, "")
+    words = topology.newStream("lines", TextFileSpout(f"{folder}/*.txt"))
+    for name in "one", "two":
+        place = f"sqlite:{folder}/{name}.db?prefix={name}{again}"
+        words.persistentAggregate(place, Count(), name)
+    return topology
+
+
+def transactional() -> Topology:
+    topology = Topology()
+    place = f"sqlite:{os.environ[FOLDER]}/states.db?kind=transactional"
+    words = topology.newStream("lines", TextFileSpout(f"{os.environ[FOLDER]}/*.txt"))
+    words.each("line", Split(), "word").groupBy("word").persistentAggregate(place, Count(), "count")
+    return topology
 
 
 def groups() -> Topology:
@@ -145,6 +165,11 @@ def test_it_may_be_built_first_and_swapped_later(folder: Path, said: Said) -> No
         ([*STATES, "--to", "x"], "each --state has one --to of its own"),
         ([*STATES[:-1], "count_2"], "each --state has one --to of its own"),
         (["--state", "count", "--to", "count", *STATES[4:]], "count has that prefix: 'count'"),
+        ([*STATES[:-1], "count"], "'count' has another state of the topology: 'count'"),
+        (
+            [*STATES[:-1], "postgresql://me:s3cret@db/shop"],
+            "by its prefix; found the URL 'postgresql://***@db/shop'. Readers are led there",
+        ),
         ([*STATES, "--from", "earliest"], "TextFileSpout doesn't begin at 'earliest'"),
         ([*STATES, "--checkpoint", ""], "rebuild without --checkpoint"),
     ],
@@ -159,6 +184,65 @@ def test_what_cannot_be_rebuilt_is_refused(
         return
     assert problem in said(*command, status=2)
     assert not (folder / "new").exists()
+
+
+def test_states_of_several_stores_are_built_and_then_declared(
+    folder: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = f"{__name__}:apart"
+    run = ["run", here, "--trigger", "available", "--checkpoint"]
+    said(*run, f"{folder}/old")
+    anew = ["--state", "one", "--to", "one_2", "--state", "two", "--to", "two_2"]
+    command = ["rebuild", here, *anew, "--checkpoint", f"{folder}/new"]
+    assert "several stores can't move at once. Keep all" in said(*command, status=2)
+    assert not (folder / "new").exists()
+    said(*command, "--no-swap")
+    monkeypatch.setenv(AGAIN, "_2")
+    (folder / "more.txt").write_text("dog\n")
+    assert "batch 3, 1 tuples" in said(*run, f"{folder}/new")
+    for name in "one", "two":
+        assert said("state", "get", f"sqlite:{folder}/{name}.db?prefix={name}_2") == "3\n"
+
+
+def test_values_of_another_kind_are_refused_before_anything_is_built(
+    folder: Path, said: Said
+) -> None:
+    said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/old")
+    command = ["rebuild", f"{__name__}:transactional", *STATES[:4]]
+    command += ["--checkpoint", f"{folder}/new"]
+    told = said(*command, status=1)
+    assert "it keeps opaque values, and was opened for transactional ones" in told
+    assert "or give this state another name" in told
+    assert not (folder / "new").exists()
+    said(*command, "--no-swap")
+    url = f"sqlite:{folder}/states.db?kind=transactional&prefix=count_2"
+    assert said("state", "get", url, "dog") == "2\n"
+
+
+def test_of_two_at_once_the_second_one_is_refused(
+    folder: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/old")
+    third = [word.replace("_2", "_3") for word in rebuild(folder)]
+    with monkeypatch.context() as patch:
+
+        def swap(*given: Any) -> None:
+            patch.undo()
+            same = said(*rebuild(folder)[:-1], f"{folder}/other", status=1)
+            assert "belongs to another checkpoint" in same
+            said(*third[:-1], f"{folder}/third")
+            swap_states(*given)
+
+        patch.setattr("trident.cli.rebuild.swap_states", swap)
+        told = said(*rebuild(folder), status=2)
+    assert "'count_3' was put in the place of 'count' since this one began to be built" in told
+    (folder / "more.txt").write_text("dog\n")
+    said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/third")
+    assert said("state", "get", f"sqlite:{folder}/states.db?prefix=count", "dog") == "3\n"
+    swap = ["state", "swap", f"{__name__}:lines/total", "count"]
+    assert "has another state of the topology: 'count'" in said(*swap, status=2)
+    swap = ["state", "swap", f"sqlite:{folder}/states.db?prefix=total", "redis://h/0?prefix=x"]
+    assert "found the URL 'redis://h/0?prefix=x'" in said(*swap, status=2)
 
 
 def test_the_other_groups_of_a_topology_go_on_from_their_old_logs(folder: Path, said: Said) -> None:

@@ -55,7 +55,7 @@ class Forgetful(TroubledServer):
 
 @pytest.mark.parametrize("once", [None, Deciding("ä", "a_2", StateType.TRANSACTIONAL)])
 def test_a_version_that_knows_no_moves_refuses_a_record_with_one(once: Deciding | None) -> None:
-    moved = record(5).moved(Move("b_2", once))
+    moved = record(5).moved(Move("b_2", StateType.TRANSACTIONAL, once))
     told = moved.encode()
     assert ControlRecord.decode(told) == pickle.loads(pickle.dumps(moved)) == moved
     assert told.startswith(b'{"format":2,')

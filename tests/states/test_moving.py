@@ -15,7 +15,13 @@ import pytest
 from trident.backends.memory import MemoryStore
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.urls import state_from_url
-from trident.errors import MovedStateError, NoStateError, StaleBatchError, UsageError
+from trident.errors import (
+    CorruptStateError,
+    MovedStateError,
+    NoStateError,
+    StaleBatchError,
+    UsageError,
+)
 from trident.states import ControlRecord, StateType, Token, read_committed
 from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.maps.dropping import drop_state
@@ -308,6 +314,47 @@ def test_it_may_be_called_again_and_changes_nothing(place: MapStateFactory, call
     calls.before = lambda name: written.append(name) if name == "putControl" else None
     swap_states(swaps)
     assert not written
+
+
+def test_what_has_a_place_takes_no_other_one(place: MapStateFactory) -> None:
+    [one, other] = builds(place, NAMES[:2])
+    swap_states([one])
+    with pytest.raises(UsageError, match=r"'a_2' can't take two places; .* of the state 'a'\."):
+        swap_states([(other[0], "a_2")])
+    assert values([other[0].makeMap()]) == ["old"] * 2
+    swap_states([one, other])
+
+
+def test_what_was_built_beside_another_one_does_not_take_the_place_of_that_one(
+    place: MapStateFactory,
+) -> None:
+    [(factory, _)] = builds(place, ["a"])
+    run_batch(place.at("a_3"), "third", 1, "third")
+    places = check_places([factory])
+    swap_states([(factory, "a_2")], places)
+    swap_states([(factory, "a_2")], places)
+    with pytest.raises(UsageError, match="'a_2' was put in the place of 'a' since"):
+        swap_states([(factory, "a_3")], places)
+    assert values([factory.makeMap()]) == ["new"] * 2
+    swap_states([(factory, "a_3")], check_places([factory]))
+    assert values([factory.makeMap()]) == ["third"] * 2
+
+
+def test_readers_follow_to_values_of_another_kind_where_the_store_has_them(
+    place: MapStateFactory,
+) -> None:
+    run_batch(place.at("a"), "old", 1, "old")
+    anew = place.of_kind(StateType.TRANSACTIONAL)
+    run_batch(anew.at("a_2"), "new", 1, "new")
+    holder = place.at("a").makeMap()
+    assert values([holder]) == ["old"] * 2
+    if "sqlite" in place.identity:
+        with pytest.raises(CorruptStateError, match="keeps opaque values, .* Open it as that kind"):
+            swap_states([(anew.at("a"), "a_2")])
+        return
+    swap_states([(anew.at("a"), "a_2")])
+    assert values([holder, place.at("a").makeMap(), anew.at("a").makeMap()]) == ["new"] * 6
+    assert place.at("a").located().kind is StateType.TRANSACTIONAL
 
 
 def test_dropping_the_old_state_leaves_its_readers_the_way_to_the_new_one(

@@ -101,6 +101,7 @@ class NamedState:
     shown: str
     factory: StateFactory
     guarantee: Guarantee | None = None
+    plan: Plan | None = None
 
     def open(self) -> StoredMap:
         """Return the state, for reading.
@@ -138,6 +139,18 @@ def is_url(text: str) -> bool:
     return "://" in text or text.partition(":")[0].lower() in STATES.names
 
 
+def check_prefix(text: str) -> None:
+    """Raise where the URL of a store is given as the prefix of a state that is to take a place."""
+    if ":" in text and is_url(text):
+        advice = (
+            "Readers are led there by the record of the old state, which holds no address of "
+            "another store, nor its password. Copy the state to that store first, by state copy, "
+            "and give the topology and its readers the URL."
+        )
+        what = "a state takes a place in the store of the old one, by its prefix; found the URL"
+        raise UsageError(what, text, (), advice)
+
+
 def named_state(text: str, prefix: str | None = None) -> NamedState:
     """The state that a word names.
 
@@ -159,7 +172,7 @@ def state_of(plan: Plan, name: str, topology: str) -> NamedState:
         if node.state.name == name:
             update = plan.update_of(node.state)
             found = guarantee(plan, update) if update else None
-            return NamedState(f"{topology}/{name}", node.state.factory, found)
+            return NamedState(f"{topology}/{name}", node.state.factory, found, plan)
     names = [node.state.name for node in plan.states]
     raise UsageError(f"{topology} has no state", name, names)
 

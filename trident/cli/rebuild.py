@@ -8,7 +8,7 @@ import warnings
 
 from trident.api.start import start
 from trident.batch.start_options import StartOptions
-from trident.cli.named import named_topology
+from trident.cli.named import check_prefix, named_topology
 from trident.cli.run import BatchPrinter, add_start_arguments, print_line, session, start_options
 from trident.cli.serve import until_a_signal
 from trident.errors import GuaranteeWarning
@@ -59,12 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not len(names) == len(prefixes) == len(set(names)) == len(set(prefixes)):
         what = "rebuild: each --state has one --to of its own, found"
         raise UsageError(what, ", ".join([*names, *prefixes]))
+    for prefix in prefixes:
+        check_prefix(prefix)
     topology = named_topology(arguments.topology)
     pairs = dict(zip(names, prefixes, strict=True))
     plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
+    places = []
     if not arguments.no_swap:
-        for group in swaps:
-            check_places([factory for factory, _ in group])
+        places = [check_places([factory for factory, _ in group]) for group in swaps]
     options = StartOptions(**start_options(arguments), trigger="available")
     spark = None if arguments.spark is None else session(arguments.spark)
     told = BatchPrinter(as_json=False)
@@ -84,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.no_swap:
         print_line(f"built: {', '.join(prefixes)}; nobody reads them yet")
         return 0
-    for group in swaps:
-        swap_states(group)
+    for group, found in zip(swaps, places, strict=True):
+        swap_states(group, found)
     print_line(
         f"{', '.join(f'{prefix} is {name} now' for name, prefix in pairs.items())}. Start the "
         "topology with this checkpoint; one that runs with another ends with an error."

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from trident.cli.named import HELP, NamedState, named, named_state
+from trident.cli.named import HELP, NamedState, check_prefix, named, named_state
 from trident.cli.shown import Ticker, json_text, key_of, key_text
+from trident.plan.substitution import check_untaken
 from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING, UsageError
@@ -181,10 +182,14 @@ def _swap(arguments: argparse.Namespace) -> int:
     words = arguments.pairs
     if len(words) % 2:
         raise UsageError("state swap: no prefix is given for", words[-1])
-    states = list(zip(words[::2], words[1::2], strict=True))
-    swap_states([(named_state(word).map_factory, prefix) for word, prefix in states])
-    for word, prefix in states:
-        print(f"{named_state(word).shown} is the state with the prefix {prefix!r} now")
+    states = list(zip(map(named_state, words[::2]), words[1::2], strict=True))
+    for state, prefix in states:
+        check_prefix(prefix)
+        if state.plan is not None:
+            check_untaken(state.plan, state.map_factory, prefix)
+    swap_states([(state.map_factory, prefix) for state, prefix in states])
+    for state, prefix in states:
+        print(f"{state.shown} is the state with the prefix {prefix!r} now")
     return 0
 
 

@@ -66,6 +66,10 @@ def located(plan: Plan) -> Plan:
         except TridentError:
             continue
         if found is not factory:
+            if found.kind is not factory.kind:
+                what = f"{name} was built anew with {found.kind.value} values; declared is"
+                advice = f"Declare it as it is now: kind={found.kind.value}."
+                raise PlanError(what, factory.kind.value, (), advice)
             moved[name] = found
             prefix = found.identity[2]
             _logger.info("state %r was built anew: it has the prefix %r", name, prefix)
@@ -97,7 +101,7 @@ def rebuilt(
         if left := sorted(factories.keys() - prefixes.keys()):
             advice = "One log commits them together: give each a --state and a --to."
             raise PlanError("rebuild: in the same batches is updated", left[0], (), advice)
-        swaps.append([_swap(name, each, prefixes[name]) for name, each in factories.items()])
+        swaps.append([_swap(plan, name, each, prefixes[name]) for name, each in factories.items()])
         moved |= {
             name: factory.at(prefix)
             for name, (factory, prefix) in zip(factories, swaps[-1], strict=True)
@@ -108,12 +112,23 @@ def rebuilt(
     return replace(plan, nodes=copies), swaps
 
 
-def _swap(name: str, factory: StateFactory, prefix: str) -> tuple[MapStateFactory, str]:
+def check_untaken(plan: Plan, factory: MapStateFactory, prefix: str) -> None:
+    """Raise where the place of what is to be a state's new one is that of another state of a
+    plan."""
+    place = factory.at(prefix).identity
+    for node in plan.states:
+        if node.state.factory is not factory and node.state.factory.identity == place:
+            what = f"the prefix {prefix!r} has another state of the topology:"
+            raise PlanError(what, node.state.name, (), "Take a prefix that no state has.")
+
+
+def _swap(plan: Plan, name: str, factory: StateFactory, prefix: str) -> tuple[MapStateFactory, str]:
     if not isinstance(factory, MapStateFactory) or factory.written_by == "storm":
         what = "rebuild: no other state can take the place of"
         raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
     if factory.at(prefix).identity == factory.identity:
         raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
+    check_untaken(plan, factory, prefix)
     return factory, prefix
 
 
