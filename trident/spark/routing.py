@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.kernels.grouping_kernel import PARTITION
@@ -47,10 +48,10 @@ def by_key(
     another version of Spark, and on the local engine. `types` are those of all columns. Without
     `shards` any task may update any key.
     """
-    hashed = _expression(names, types)
+    hashed = _hashed(tuple(names), tuple(types[name] for name in names))
     if hashed is not None:
-        hashed = hashed if shards is None else hashed % shards
-        frame = frame.withColumn(PARTITION, (hashed % count).cast("int"))
+        hashed = hashed if shards is None else f"{hashed} % {shards}"
+        frame = frame.withColumn(PARTITION, F.expr(f"cast({hashed} % {count} AS int)"))
     else:
         schema = schemas.of({**types, PARTITION: "int"})
         stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
@@ -63,32 +64,38 @@ def with_position(frame: DataFrame) -> DataFrame:
     return frame.withColumn(POSITION, F.monotonically_increasing_id())
 
 
-def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:
-    """crc32 of the encoded key where Spark can encode it: strings, integers, and booleans."""
-    columns = [(F.col(quoted(name)), types[name]) for name in names]
-    if any(kind != "string" and kind not in _PLAIN for _, kind in columns):
+@lru_cache(maxsize=256)
+def _hashed(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    """crc32 of the encoded key in SQL, where Spark can encode it: strings, integers, booleans.
+
+    It is a text, as each function of a column would be a call to the JVM, in every batch. Letters
+    that a session may read otherwise are written as numbers.
+    """
+    if any(kind != "string" and kind not in _PLAIN for kind in kinds):
         return None
-    written = [_json(column, kind) for column, kind in columns]
-    commas = [part for each in written for part in (F.lit(","), each)][1:]
-    encoded = F.concat(F.lit("\0["), *commas, F.lit("]"))
-    if [kind for _, kind in columns] == ["string"]:
-        [(column, _)] = columns
-        marked = column.isNull() | column.startswith("\0")
-        encoded = F.when(marked, encoded).otherwise(column)
-    return F.crc32(encoded.cast("binary"))
+    columns = list(map(quoted, names))
+    fields = ", ',', ".join(map(_json, columns, kinds))
+    encoded = f"concat(chr(0), '[', {fields}, ']')"
+    if kinds == ("string",):
+        [text] = columns
+        marked = f"{text} IS NULL OR startswith({text}, chr(0))"
+        encoded = f"CASE WHEN {marked} THEN {encoded} ELSE {text} END"
+    return f"crc32(cast({encoded} AS binary))"
 
 
-def _json(column: Column, kind: str) -> Column:
+def _json(column: str, kind: str) -> str:
     """A field in the JSON form of a key; Spark's own differs in how it escapes some letters."""
     if kind in _PLAIN:
-        return F.coalesce(column.cast("string"), F.lit("null"))
+        return f"coalesce(cast({column} AS string), 'null')"
     escaped = column
     for letter in _ESCAPED:
-        code = encode_key(("\0" + letter,))[len('\0["\\u0000') : -len('"]')].decode()
-        escaped = F.replace(escaped, F.lit(letter), F.lit(code))
+        code = encode_key(("\0" + letter,))[len('\0["\\u0000\\') : -len('"]')].decode()
+        code = "chr(92)" if code == "\\" else f"'{code}'"
+        escaped = f"replace({escaped}, chr({ord(letter)}), concat(chr(92), {code}))"
     # Hardly any text has such a letter, and looking for each of them takes long.
-    text = F.when(column.rlike(r'[\x00-\x1f"\\]'), escaped).otherwise(column)
-    return F.coalesce(F.concat(F.lit('"'), text, F.lit('"')), F.lit("null"))
+    odd = "concat('[', chr(0), '-', chr(31), '\"', chr(92), chr(92), ']')"
+    text = f"CASE WHEN {column} RLIKE {odd} THEN {escaped} ELSE {column} END"
+    return f"coalesce(concat('\"', {text}, '\"'), 'null')"
 
 
 @dataclass(frozen=True)
