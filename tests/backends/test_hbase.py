@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from tests.states.test_parts import KEYS, read
+from tests.states.test_parts import write as write_batch
 from trident.backends import hbase
 from trident.backends.hbase import HBaseStore, backing_map, connections
 from trident.backends.hbase.backing_map import HBaseMap
@@ -27,8 +31,9 @@ from trident.states.errors import (
     UnownedStateError,
 )
 from trident.states.keys import CONTROL_KEY
-from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.factory import MapStateFactory, OpaqueMap
 from trident.states.values import Token
+from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served
 
@@ -558,3 +563,21 @@ def test_what_storm_wrote_is_noticed_beside_another_state(
     storms.multiPut([b"dog"], [b"[17,5,4]"])
     with pytest.raises(UnownedStateError, match="the row b'dog'"):
         Control(storms).begin(record(1))
+
+
+def test_each_region_of_a_table_is_read_by_itself(
+    own_table: HBaseStore, hbase_server: Served
+) -> None:
+    if not isinstance(hbase_server, HBaseServer):
+        pytest.skip("the gateway makes no table of several regions, and this server isn't ours")
+    *run, _, _ = hbase_server.command()
+    source = Path(__file__).with_name("SplitTable.java")
+    made = [str(source), own_table.table, own_table.family, "k1", "k2,x"]
+    subprocess.run([*run, *made], check=True, capture_output=True, timeout=60)
+    state = MapStateFactory(own_table).makeMap()
+    record = write_batch(state, 1, dict.fromkeys(KEYS, 1))
+    parts = state.backing.parts(1)
+    found = [[key for key, _ in read(state, record, part)] for part in parts]
+    assert sorted(repr(key) for keys in found for key in keys) == sorted(map(repr, KEYS))
+    assert [min(keys)[0] for keys in found[1:]] == ["k1", "k20"]
+    state.close()

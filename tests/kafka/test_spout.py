@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import re
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,10 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
+from trident import Count, TridentTopology
+from trident.backends.urls import state_from_url
 from trident.batch.errors import BatchFailedError, OutageError
+from trident.cli.main import main
 from trident.errors import OperationError
 from trident.figures import prometheus
 from trident.log.file_log import FileLog
@@ -29,6 +34,7 @@ from trident.states.errors import UsageError
 from trident.testing import fail_at
 from trident.testing.servers.process import wait_until
 
+REBUILT = "REBUILT_TOPIC"
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])
 
 
@@ -172,6 +178,40 @@ def test_a_rebuild_begins_where_it_is_told_whatever_the_strategy(
 def test_a_rebuild_that_begins_nowhere_is_refused(since: str) -> None:
     with pytest.raises(UsageError, match="begins at none such"):
         KafkaSpout.opaque("one:9092", "lines").from_history(since)
+
+
+def rebuilt() -> TridentTopology:
+    """Counts the values of a topic from now on, as a rebuild does from an offset."""
+    topology, (servers, topic, folder) = TridentTopology(), os.environ[REBUILT].split()
+    spout = KafkaSpout.opaque(servers, topic, first_poll="LATEST", fields="value")
+    values = topology.newStream("values", spout).groupBy("value")
+    values.persistentAggregate(f"sqlite:{folder}/counts.db", Count(), "count")
+    return topology
+
+
+def test_the_command_builds_from_offsets_and_goes_on_behind_what_it_has_read(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = broker.topic(2)
+    for partition in 0, 1:
+        broker.produce(topic, ["a", "b", "c"], partition=partition)
+    monkeypatch.setenv(REBUILT, f"{broker.servers} {topic} {tmp_path}")
+    here, new = f"{__name__}:rebuilt", str(tmp_path / "new")
+
+    def run(checkpoint: str, *words: str) -> dict[str, int]:
+        status = main(["run", here, "--trigger", "available", "--checkpoint", checkpoint, *words])
+        assert status == 0
+        state: Any = state_from_url(f"sqlite:{tmp_path}/counts.db?prefix=count").makeState()
+        with closing(state):
+            return dict(state.getTuples())
+
+    assert run(f"{tmp_path}/old") == {}
+    since = f'{{"{topic}": {{"0": 2}}}}'
+    command = ["rebuild", here, "--state", "count", "--to", "count_2", "--from", since]
+    assert main([*command, "--checkpoint", new]) == 0
+    assert run(new) == {"a": 1, "b": 1, "c": 2}
+    broker.produce(topic, ["c"], partition=0)
+    assert run(new) == {"a": 1, "b": 1, "c": 3}
 
 
 def test_behind_all_timestamps_is_the_end(broker: Broker) -> None:
