@@ -17,6 +17,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config, NumpyDocstring
 from sphinx.util import logging
 from sphinx.util.inspect import stringify_signature
+from sphinx.util.rst import escape
 
 import trident
 from tests.packaging.public_names import public_names
@@ -74,6 +75,8 @@ def read_docstring(
     the docstring of a property for a type."""
     what = "method" if what in ("attribute", "data", "property") else what
     lines[:] = NumpyDocstring(lines, NUMPY_STYLE, app, what, name, found, options).lines()
+    if text := getattr(found, "_template", ""):  # of an error, which somebody searches for
+        lines += ["", f"It reads: *{escape(text)}*"]
 
 
 def show_signature(
