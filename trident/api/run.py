@@ -34,26 +34,13 @@ _STOPPED = "the topology has stopped after its batch"
 class Run:
     """A running topology; a context manager that stops it.
 
-    Parameters
-    ----------
-    groups : iterable of GroupRun
-        The groups, already started.
-    drpc : LocalDRPC
-        What answers :attr:`drpc`.
-    on_spark : bool
-        Whether it was started with a session.
-    on_end : callable
-        Called once, by any thread, when no group can run a batch any more: releases the
-        checkpoint.
-    on_close : callable
-        Called once by the first :meth:`stop`: releases what queries use.
-
-    Notes
-    -----
     Groups are independent: one that fails leaves the others running until :meth:`stop`, as
     streaming queries do; :meth:`awaitTermination` raises at the first failure.
     """
 
+    groups: Mapping[str, GroupRun]
+    """The batch groups, by their ids. Each has ``status``, ``lastProgress``, ``recentProgress`` and
+    ``exception()`` of its own, and ``request_stop()``, which doesn't wait."""
     drpc: LocalDRPC
     """Answers the topology's queries, in the process and thread that asks."""
 
@@ -66,7 +53,9 @@ class Run:
         on_end: Callable[[], None] = lambda: None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self.groups: Mapping[str, GroupRun] = {group.group: group for group in groups}
+        """`on_end` is called once, by any thread, when no group can run a batch any more;
+        `on_close` once, by the first `stop`."""
+        self.groups = {group.group: group for group in groups}
         self.drpc = drpc
         self.on_spark = on_spark
         self._on_end = on_end
