@@ -175,6 +175,11 @@ def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> No
         (["--rows", "redis:"], "no server is started for 'redis'"),
         (["trident.chaos.store:opened", "--rows", "sqlite:"], "has a topology of its own"),
         (["--state", "sqlite:", "--checkpoint", "redis://:s3cret@h"], "found 'redis://***@h'"),
+        (["--rows", "sqlite:", "--case", "change"], "--case is for maps"),
+        (
+            ["trident.chaos.store:opened", "--state", "sqlite:", "--case", "expire"],
+            "--case expire has a topology of its own",
+        ),
     ],
 )
 def test_wrong_use_is_told_in_one_line_with_what_to_do(
@@ -186,10 +191,16 @@ def test_wrong_use_is_told_in_one_line_with_what_to_do(
     assert advice in told
 
 
-def test_states_that_are_built_anew_are_swapped_in_whole(tmp_path: Path) -> None:
-    words = ("--rebuild", "--rounds", "12", "--words", "60", "--seed", "5")
-    said = chaos(tmp_path, "--state", "sqlite:", *words)
+@pytest.mark.parametrize(("case", "seen"), [("expire", ""), ("change", ""), ("rebuild", "swap ")])
+def test_counts_are_exact_whatever_else_happens(case: str, seen: str, tmp_path: Path) -> None:
+    words = ("--rounds", "14", "--words", "150", "--seed", "5", "--table", "table.md")
+    said = chaos(tmp_path, "--state", "sqlite:", "--case", case, *words)
     assert said.status == 0, said.text + said.errors
     assert said.kills > 3
     assert said.reads > 0
-    assert said.torn == 0
+    assert (said.lost, said.duplicated, said.torn) == (0, 0, 0)
+    assert all(said.compared)
+    assert seen in said.main
+    assert f"chaos --state sqlite: --case {case} --rounds 14" in said.text
+    row = (tmp_path / "table.md").read_text().splitlines()[-1]
+    assert row.startswith(f"| `sqlite:`, `--case {case}` | opaque | ")

@@ -44,7 +44,7 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     record = Record("1", 20)
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
-    contender = SparkPrograms().declared("words", Maps(topology, factory), FrameWords(record, 9))
+    contender = SparkPrograms().declared("words", Maps(factory, topology), FrameWords(record, 9))
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
     work = partial(be_program, contender, place, life)
@@ -69,7 +69,7 @@ def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
     with way.served(tmp_path) as troubles, way.source("opaque", record, tmp_path) as source:
-        contender = way.declared("words", Maps(topology, factory), source)
+        contender = way.declared("words", Maps(factory, topology), source)
         for number, fate in enumerate(DRIVERS, 1):
             life = Life(number, fate, tmp_path / f"mark-{number}")
             work = partial(be_program, contender, place, life)

@@ -296,6 +296,28 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         0,
         "start D1*19 T4*4 T2*4 T3*4 D1*15 read R9*8",
     ),
+    "expired_committed": Trace(
+        Setup("fenced", expires=True),
+        3,
+        "start D1*11 fail:D1 D1*12 T2*5 D1*21 T4*7 T3*5 D1*21 start kill:T5 D1*13 T9*5 D1*24 "
+        "again:T10 read R14*11",
+    ),
+    "expired_before": Trace(
+        Setup("fenced", expires=True),
+        69,
+        "start*2 D2*19 read T5*7 T3 read T3*4 read T4*5 read D2*21 start D12*19 read T13*5 T14*7 "
+        "D12 read R16*5 D12*5 R16*6",
+    ),
+    "expired_own": Trace(
+        Setup("fenced", expires=True),
+        0,
+        "",
+    ),
+    "expired_fenced": Trace(
+        Setup("fenced", expires=True),
+        2,
+        "start D1*11 start D2*19 T4*7 read T3*5 D2*21 T6*5 T7*5",
+    ),
     "rows_own_id": Trace(
         Setup("rows"),
         133,

@@ -63,6 +63,12 @@ def _setups() -> Iterator[Setup]:
         if ability == "fenced":
             for harm in ("", *HARMS, "restore", "copy", "cut"):
                 yield Setup(ability, harm=harm, sweeps=True)
+            for harm in ("", *HARMS, "restore", "cut", "anew"):
+                yield Setup(ability, harm=harm, expires=True, sweeps=True)
+            yield Setup(ability, hosted="driver", cached=True, expires=True)
+            yield Setup(ability, hosted="driver", staged=True, expires=True)
+        else:
+            yield Setup(ability, expires=True)
         yield Setup(ability, harm="copy", hosted="driver", staged=True)
         for kind in ("opaque", "transactional"):
             yield Setup(ability, kind, harm="copy")

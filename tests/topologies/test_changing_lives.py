@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from tests.topologies.conftest import PATIENCE, contents
-from trident import CombinerAggregator, GeneratorSpout, TridentTopology
-from trident.backends import StateSpec, state_from_url
+from trident import GeneratorSpout, TridentTopology
+from trident.backends import state_from_url
 from trident.batch.watchpoints import POINTS, watching
+from trident.chaos.changing import VERSIONS, Total, add_up, number
 from trident.log.errors import LogMismatchError
 from trident.states import ValueSchema
 from trident.states.maps.factory import MapStateFactory
@@ -24,33 +24,6 @@ SEEDS = 25
 
 class Killed(BaseException):
     """What no run handles."""
-
-
-class Total(CombinerAggregator[Any]):
-    """A sum of numbers: plain, as a list, or as a text, by its version."""
-
-    def __init__(self, version: int) -> None:
-        self.schema_version = version
-
-    def init(self, tuple: Any) -> Any:
-        return self._of(tuple[0])
-
-    def combine(self, a: Any, b: Any) -> Any:
-        return self._of(number(a) + number(b))
-
-    def zero(self) -> Any:
-        return self._of(0)
-
-    def upgrade(self, value: Any, version: int) -> Any:
-        assert type(value) is [int, list, str][version - 1]
-        return self._of(number(value))
-
-    def _of(self, total: int) -> Any:
-        return [total, [total], str(total)][self.schema_version - 1]
-
-
-def number(value: Any) -> int:
-    return int(value[0] if type(value) is list else value)
 
 
 class Life:
@@ -75,10 +48,8 @@ class Life:
             for name, total in self.totals.items()
         ]
         merged = streams[0] if len(streams) == 1 else topology.merge(*streams)
-        spec = StateSpec(
-            f"sqlite:{self.folder}/s.db?kind={self.kind}", name=self.name, renamed_from="count"
-        )
-        merged.groupBy("k").persistentAggregate(spec, "n", Total(self.version), "total")
+        place = f"sqlite:{self.folder}/s.db?kind={self.kind}"
+        add_up(merged, "k", place, self.name, self.version)
         return topology
 
     def change(self) -> None:
@@ -89,7 +60,7 @@ class Life:
             case 0:
                 self.name = f"count{self.random.randrange(100)}"
             case 1:
-                self.version = min(3, self.version + self.random.randint(1, 2))
+                self.version = min(VERSIONS, self.version + self.random.randint(1, 2))
             case 2:
                 self.totals |= {"two": 7, **self.away, **self.totals}
             case 3 if "two" in self.totals:

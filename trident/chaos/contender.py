@@ -90,6 +90,10 @@ class Contender(ABC):
     def before(self, place: EpisodePlace) -> None:
         """Prepare for an episode, in a process of its own."""
 
+    def counts_all(self, life: Life) -> bool:
+        """Whether a driver that comes to its end has counted all that there is."""
+        return True
+
 
 Reader = Callable[[], Reading]
 
@@ -115,9 +119,10 @@ class OwnSpout(WordSource):
     record: Record
     most: int
     kind: str
+    end: int | None = None
 
     def made(self, place: EpisodePlace, life: int) -> Words:
-        return Words(self.record, self.most, place.seed, self.kind)
+        return Words(self.record, self.most, place.seed, self.kind, self.end)
 
 
 @dataclass(frozen=True)
@@ -157,14 +162,9 @@ class WhatIsKept(ABC):
 
 
 @dataclass(frozen=True)
-class Maps(WhatIsKept):
-    """Map states.
+class KeptInMaps(WhatIsKept):
+    """Map states, made by a factory."""
 
-    `make` declares the topology: from a source, a stream of the field ``word``, and a factory of
-    its states.
-    """
-
-    make: TopologyFunction
     factory: MapStateFactory
 
     @property
@@ -172,8 +172,9 @@ class Maps(WhatIsKept):
         """Whether its states show whole batches only."""
         return self.factory.kind is StateType.OPAQUE
 
-    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
-        return self.make(source, FreshFactory.of(self.factory, place.name))
+    def fresh(self, place: EpisodePlace) -> MapStateFactory:
+        """Return the factory of an episode."""
+        return FreshFactory.of(self.factory, place.name)
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
@@ -197,6 +198,19 @@ class Maps(WhatIsKept):
                 return found
 
             yield lambda: read_committed([(group, state) for _, group, state in states], query)
+
+
+@dataclass(frozen=True)
+class Maps(KeptInMaps):
+    """The states of one topology.
+
+    `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
+    """
+
+    make: TopologyFunction
+
+    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+        return self.make(source, self.fresh(place))
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ from typing import NoReturn
 from trident.batch.errors import OutageError
 from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
+    ChangedTopologyError,
     CheckpointInUseError,
     LogConflictError,
     LogUnavailableError,
     TakenOverError,
 )
-from trident.states.errors import OtherLogError, StaleBatchError, UnavailableError
+from trident.states.errors import MovedStateError, OtherLogError, StaleBatchError, UnavailableError
 from trident.states.printable import masked
 from trident.states.values import Token
 
@@ -37,12 +38,16 @@ _OVERTAKEN = (
     LogConflictError,
     CheckpointInUseError,  # for one that was stopped before it had its checkpoint
     OtherLogError,  # for one that was stopped between its look at an empty log and one at the state
+    ChangedTopologyError,  # for one that finds what a changed topology has gone on with
+    MovedStateError,  # for one whose state was built anew meanwhile
 )
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 
 STARTING = "before the first batch"
 """The phase of a driver that has passed no point yet."""
-PHASES = (STARTING, *POINTS)
+SWAPPING = "swap"
+"""The phase of one that swaps states in."""
+PHASES = (STARTING, *POINTS, SWAPPING)
 
 
 class DriverEnd(Enum):

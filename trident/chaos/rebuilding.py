@@ -1,46 +1,165 @@
-"""A topology whose states are built anew, and swapped in, by drivers that are killed."""
+"""A topology whose states are built anew beside it, and swapped in, by drivers that are killed."""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
+import sys
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from trident.api.start import start
+from trident.api.topology import TridentTopology
 from trident.batch.start_options import StartOptions
-from trident.chaos.contender import Declared, EpisodePlace
-from trident.chaos.process import UNHARMED, Life
+from trident.batch.watchpoints import reached
+from trident.chaos.contender import Declared, EpisodePlace, OwnSpout, TopologyFunction, WordSource
+from trident.chaos.process import SWAPPING, DriverEnd, Fate, Life, Process
+from trident.chaos.rounds import Episode
+from trident.chaos.store import MapStore
+from trident.chaos.ways import Way
 from trident.plan.substitution import rebuilt
+from trident.states.errors import UsageError
 from trident.states.maps.moving import swap_states
+from trident.states.values import Token
 
+_HISTORY = 0.9
+"""Which part of the record the old run counts, and is built anew."""
+_BEFORE = 10
+"""How many words it has counted beforehand."""
+_SPARED = 0.15
+"""How many of those that come to the swap are not killed within it."""
+_WRITES = ("putControl", "moveControls", "flush")
+_MOST_WRITES = 16
+"""Begins and ends of them: two states have up to fourteen, and those of PostgreSQL two."""
 _LONGEST_SWAP = 0.01
-"""Seconds: two thirds of the drivers are killed within them, once they begin to swap."""
+_OLD_KILLED = 0.2
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
 class Rebuilt(Declared):
-    """The record is counted beforehand. Readers must find all of it at any time: in the old states,
-    or in those that drivers build anew."""
+    """Drivers build the states anew, swap them in, and count on, while the old run counts.
+
+    The old one takes a word a batch, so that it is behind: readers never see fewer words than
+    before, whichever states they are shown.
+    """
+
+    source: OwnSpout
 
     def before(self, place: EpisodePlace) -> None:
         super().before(place)
-        topology = self.declared(place, Life(0, UNHARMED, place.folder / "before.mark"))
+        self.count_beside(place, _BEFORE)
+
+    def count_beside(self, place: EpisodePlace, end: int | None = None) -> None:
+        """Be the old run, until another state has taken the place of one of its."""
+        topology = self._over(replace(self.source, most=1, end=end or self._history), place, 0)
         with topology.start(checkpoint=place.folder / "old", trigger="available") as run:
             run.awaitTermination()
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        declared = self.declared(place, life).plan()
+        source = replace(self.source, end=self._history)
+        declared = self._over(source, place, life.number).plan()
         names = [node.state.name for node in declared.updates]
-        prefixes = {name: f"{place.name}-{name}-2" for name in names}
-        plan, groups = rebuilt(declared, prefixes)
-        options = StartOptions(**place.checkpoints, trigger="available")
-        with start(plan, None, options) as run:
+        plan, groups = rebuilt(declared, {name: f"{place.name}-{name}-2" for name in names})
+        with start(plan, None, StartOptions(**place.checkpoints, trigger="available")) as run:
             run.awaitTermination()
-        if life.number % 3:
-            moment = _LONGEST_SWAP * (life.number * 0.618 % 1)
-            timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGKILL))
-            timer.daemon = True
-            timer.start()
+        reached(SWAPPING, Token(0, 0))
+        choose = random.Random(f"{place.seed} swap {life.number}")
+        if choose.random() >= _SPARED:
+            _die_within_swap(choose)
         for swaps in groups:
             swap_states(swaps)
+        sys.setprofile(None)
+        super().drive(place, life)
+
+    @property
+    def _history(self) -> int:
+        return int(self.source.record.length * _HISTORY)
+
+    def _over(self, source: OwnSpout, place: EpisodePlace, life: int) -> TridentTopology:
+        return self.kept.declared(place, source.made(place, life), life)
+
+
+def _die_within_swap(choose: random.Random) -> None:
+    """Have this process killed before or after one of the writes that follow, or soon."""
+    left = int(_MOST_WRITES ** choose.random())
+    kill = partial(os.kill, os.getpid(), signal.SIGKILL)
+
+    def watch(frame: Any, event: str, _: object) -> None:
+        nonlocal left
+        if event in ("call", "return") and frame.f_code.co_name in _WRITES:
+            left -= 1
+            if not left:
+                kill()
+
+    if choose.random() < 0.7:
+        sys.setprofile(watch)
+    else:
+        timer = threading.Timer(choose.uniform(0, _LONGEST_SWAP), kill)
+        timer.daemon = True
+        timer.start()
+
+
+class RebuildEpisode(Episode):
+    """An episode beside whose drivers an old run counts, which is killed and started again too."""
+
+    _old: Process | None = None
+
+    def run(self) -> None:
+        errors = len(self.tally.errors)
+        try:
+            super().run()
+            if len(self.tally.errors) == errors:
+                self._end_old()
+        finally:
+            if self._old is not None:
+                self._old.close()
+
+    def _next(self, fate: Fate) -> Process:
+        if self._old is not None and self.choose.random() < _OLD_KILLED:
+            self._old.close()
+        if self._old is None or self._old.wait(0):
+            self._start_old()
+        return super()._next(fate)
+
+    def _start_old(self) -> Process:
+        """Note how the old run has ended, and start it again."""
+        assert isinstance(self.contender, Rebuilt)
+        match self._old and self._old.outcome:
+            case DriverEnd.KILLED:
+                self.tally.store["old run killed"] += 1
+            case DriverEnd.OVERTAKEN:
+                self.tally.store["old run refused"] += 1
+            case DriverEnd.FAILED:
+                self._wrong("the old run failed: see old.log")
+        work: Callable[[], None] = partial(self.contender.count_beside, self.place)
+        self._old = Process(work, self.place.folder / "old.log")
+        return self._old
+
+    def _end_old(self) -> None:
+        """The old run ends with the swap, and so it does when it is started once more."""
+        if self._old is not None:
+            self._old.wait(_PATIENCE)
+        last = self._start_old()
+        if not last.wait(_PATIENCE) or last.outcome is DriverEnd.FINISHED:
+            self._wrong("the old run goes on after the swap")
+
+
+class RebuiltStore(MapStore):
+    """Map states that are built anew, and swapped in."""
+
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> Declared:
+        if not isinstance(source, OwnSpout) or way.episode is not Episode:
+            advice = "Leave --spark out, and take --source opaque or transactional."
+            what = "--case rebuild: drivers without Spark are killed, and there is a spout"
+            raise UsageError(what, "", (), advice)
+        return Rebuilt(name, self.kept(make).forked(), source)
+
+    def episode(self, way: Way) -> type[Episode]:
+        return RebuildEpisode

@@ -37,11 +37,15 @@ class Words(ITridentSpout):
 
     An opaque one draws the size anew for each attempt, so that a batch comes back with fewer tuples
     or with more. A transactional one draws it for each batch, and its replays are the same.
+
+    Of the record only the words before `end` are there yet; None for all of them.
     """
 
-    def __init__(self, record: Record, most: int, seed: str, kind: str = "opaque") -> None:
+    def __init__(
+        self, record: Record, most: int, seed: str, kind: str = "opaque", end: int | None = None
+    ) -> None:
         self.kind = kind  # type: ignore[assignment,misc]
-        self._part = _WordEmitter(record, most, seed, kind)
+        self._part = _WordEmitter(record, most, seed, kind, record.length if end is None else end)
 
     def getCoordinator(
         self, txStateId: str, conf: Mapping[str, Any], context: Any
@@ -56,8 +60,9 @@ class Words(ITridentSpout):
 
 
 class _WordEmitter(Emitter):
-    def __init__(self, record: Record, most: int, seed: str, kind: str) -> None:
+    def __init__(self, record: Record, most: int, seed: str, kind: str, end: int) -> None:
         self._record = record
+        self._end = end
         self._most = most
         self._seed = seed
         self._kind = kind
@@ -66,14 +71,14 @@ class _WordEmitter(Emitter):
     def after(self, start: int, *drawn: object) -> int:
         """Return where a batch ends that starts there."""
         size = random.Random(f"{self._seed} {drawn}").randint(1, self._most)
-        end = min(start + size, self._record.length)
-        self.done = end == self._record.length
+        end = max(start, min(start + size, self._end))
+        self.done = end >= self._end
         return end
 
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         if self._kind == "transactional":
             start, end = metadata
-            self.done = end == self._record.length
+            self.done = end >= self._end
         else:
             start = metadata or 0
             end = self.after(start, token.txid, token.attempt)

@@ -185,7 +185,7 @@ class Episode:
                 self._wrong(f"a driver failed: {driver.problem}")
             case DriverEnd.OVERTAKEN if alone:
                 self._wrong(f"a driver was refused, and there was no other: {driver.problem}")
-        return driver.outcome is DriverEnd.FINISHED
+        return driver.outcome is DriverEnd.FINISHED and self.contender.counts_all(driver.life)
 
     _process: ClassVar[type[Process]] = Process
     """Of a driver."""
@@ -231,21 +231,29 @@ class Episode:
 class Campaign:
     """Has contenders count, again and again.
 
-    What happens follows from `seed`. `say` takes the lines of progress; `episode` is how drivers
-    are treated; in the store of the URL `logs` the topologies' logs are, where it is given.
+    What happens follows from `seed`. `say` takes the lines of progress; in the store of the URL
+    `logs` the topologies' logs are, where it is given.
     """
 
     troubles: Sequence[Trouble]
     seed: str
     folder: Path
     say: Callable[[str], None]
-    episode: type[Episode] = Episode
     logs: str = ""
     _pace: Pace = field(default_factory=Pace, init=False)
     _episodes: int = field(default=0, init=False)
 
-    def run(self, contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tally:
-        """Count the record again and again; `ends` tells after each time whether it was enough."""
+    def run(
+        self,
+        contender: Contender,
+        truth: Truth,
+        ends: Callable[[Tally], bool],
+        episode: type[Episode],
+    ) -> Tally:
+        """Count the record again and again; `ends` tells after each time whether it was enough.
+
+        `episode` is what happens to drivers.
+        """
         tally = Tally()
         points = cycle(random.Random(self.seed).sample(contender.points, len(contender.points)))
         line = _Line(contender.name, tally, self.say)
@@ -256,7 +264,7 @@ class Campaign:
             unique = f"{name}-{int(time.time()):x}"
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
             errors = len(tally.errors)
-            self.episode(
+            episode(
                 contender,
                 EpisodePlace(folder, unique, name, self.logs),
                 truth,

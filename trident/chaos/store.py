@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
-from trident.chaos.contender import Contender, Maps, TopologyFunction, WordSource, truth_of
+from trident.chaos.contender import (
+    Contender,
+    Declared,
+    Maps,
+    TopologyFunction,
+    WhatIsKept,
+    WordSource,
+    truth_of,
+)
 from trident.chaos.record import Record
-from trident.chaos.servers import STORES, TIMEOUT, Trouble, started
+from trident.chaos.rounds import Episode
+from trident.chaos.servers import STORES, TIMEOUT, Servers, Trouble, started
 from trident.chaos.truth import Truth
 from trident.chaos.word_count import topology as word_count
 from trident.states.errors import UsageError
@@ -23,36 +33,80 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class MapStore:
-    """Where maps are kept; `TableStore` is its like for tables.
+class TestedStore(ABC):
+    """Where a topology keeps what it does, and what happens to that topology.
 
     Each of the `troubles` returns what it was.
     """
 
+    option: ClassVar[str]
+    """That of the command that names it."""
+    servers: ClassVar[Servers]
+    """What is started if it names no host."""
+    takes_topology: ClassVar[bool] = False
+    """Whether the user's own one can be put to the test."""
+
     url: str
     troubles: Sequence[Trouble] = ()
 
-    def record(self, seed: str, length: int) -> Record:
+    def record(self, seed: str, length: int) -> Any:
         return Record(seed, length)
+
+    @abstractmethod
+    def truth(self, make: TopologyFunction, record: Any) -> Truth:
+        """Return what the topology has to come to."""
+
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> Declared:
+        """Return what is put to the test."""
+        return way.declared(name, self.kept(make), source)
+
+    def episode(self, way: Way) -> type[Episode]:
+        """Return what happens to the drivers of the topology."""
+        return way.episode
+
+    @abstractmethod
+    def kept(self, make: TopologyFunction) -> WhatIsKept:
+        """Return what the topology that is put to the test keeps in the store."""
+
+    @abstractmethod
+    def compared(self, way: Way, record: Any, source: WordSource) -> Sequence[Contender]:
+        """Return what can't be exact."""
+
+
+@dataclass(frozen=True)
+class MapStore(TestedStore):
+    """Map states, of a topology that nothing happens to but that its drivers are killed."""
+
+    option = "--state"
+    servers = STORES
+    takes_topology = True
 
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
         return truth_of(make, record)
 
-    def kept(self, make: TopologyFunction) -> Maps:
-        """Return what the topology that is put to the test keeps in the store."""
-        return Maps(make, _factory(StateURL.parse(self.url)))
+    def kept(self, make: TopologyFunction) -> WhatIsKept:
+        return Maps(self.factory(), make)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
-        """Return what can't be exact."""
         # Of values alone: a batch that runs twice counts twice
-        url = StateURL.parse(self.url)
-        plain = _factory(replace(url, options={**url.options, "kind": "nontransactional"}))
+        plain = self.plain()
         by_hand = way.by_hand(record, plain)
-        return [*by_hand, way.declared("kind=nontransactional", Maps(word_count, plain), source)]
+        return [*by_hand, way.declared("kind=nontransactional", Maps(plain, word_count), source)]
+
+    def factory(self, **options: str) -> MapStateFactory:
+        """Return the factory of maps in the store, with further options of its URL."""
+        url = StateURL.parse(self.url)
+        return state_from_url(replace(url, options={**url.options, **options}))
+
+    def plain(self) -> MapStateFactory:
+        """Return that of maps of values alone."""
+        return self.factory(kind="nontransactional")
 
 
 @contextmanager
-def opened(text: str, folder: Path) -> Iterator[MapStore]:
+def opened(made: type[TestedStore], text: str, folder: Path) -> Iterator[TestedStore]:
     """Give the store of a URL; start a server of its own where the URL names none.
 
     ``"redis:"`` starts a Redis server, ``"sqlite:"`` makes a file.
@@ -60,28 +114,21 @@ def opened(text: str, folder: Path) -> Iterator[MapStore]:
     url = StateURL.parse(text)
     if url.scheme == "memory":
         raise UsageError(
-            "--state memory: is gone with the driver that is killed",
+            f"{made.option} memory: is gone with the driver that is killed",
             advice='Give a store that outlives it, as "sqlite:" or "redis:".',
         )
     if "prefix" in url.options:
-        raise UsageError("--state: leave prefix= out, as each episode has a new one")
-    if url.scheme == "sqlite":
-        yield MapStore(text if url.path else url_at(f"sqlite:{folder}/state.db", url.options))
-    elif url.hosts:
-        yield MapStore(text)
+        raise UsageError(f"{made.option}: leave prefix= out, as each episode has a new one")
+    if url.hosts or url.path:
+        yield made(text)
+    elif url.scheme == "sqlite":
+        yield made(_url_at(f"sqlite:{folder}/state.db", url.options))
     else:
-        with started("--state", url.scheme, STORES, folder) as server:
+        with started(made.option, url.scheme, made.servers, folder) as server:
             options = {"timeout": str(server.timeout or TIMEOUT), **server.options, **url.options}
-            yield MapStore(url_at(server.url, options), server.troubles)
+            yield made(_url_at(server.url, options), server.troubles)
 
 
-def url_at(place: str, options: Mapping[str, str]) -> str:
+def _url_at(place: str, options: Mapping[str, str]) -> str:
     told = "&".join(f"{name}={value}" for name, value in options.items())
     return f"{place}?{told}" if told else place
-
-
-def _factory(url: StateURL) -> MapStateFactory:
-    factory = state_from_url(url)
-    if not isinstance(factory, MapStateFactory):
-        raise UsageError("--state: only map states can be compared, found", type(factory).__name__)
-    return factory

@@ -9,14 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from trident.api.topology import TridentTopology
 from trident.backends.rows import Rows, RowsDatabase
 from trident.backends.rows.database import alchemy, explained
 from trident.backends.rows.urls import database_from_url
-from trident.backends.state_url import StateURL
 from trident.chaos.by_hand import ByHand, Write
 from trident.chaos.contender import (
     Contender,
@@ -29,8 +27,8 @@ from trident.chaos.contender import (
 from trident.chaos.process import Life
 from trident.chaos.record import Record
 from trident.chaos.rows_in_tasks import RowsInTasks, Starter
-from trident.chaos.servers import DATABASES, Trouble, started
-from trident.chaos.store import url_at
+from trident.chaos.servers import DATABASES
+from trident.chaos.store import TestedStore
 from trident.chaos.truth import Key, Reading, Truth
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import NoStateError
@@ -255,11 +253,11 @@ class TablesByNumber(TablesByHand):
 
 
 @dataclass(frozen=True)
-class TableStore:
+class TableStore(TestedStore):
     """A database, as `MapStore` is a store of maps."""
 
-    url: str
-    troubles: Sequence[Trouble] = ()
+    option = "--rows"
+    servers = DATABASES
 
     @cached_property
     def tables(self) -> ChangedTables:
@@ -282,17 +280,3 @@ class TableStore:
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         return [each(record, MOST, self.tables) for each in (TablesByHand, TablesByNumber)]
-
-
-@contextmanager
-def opened_tables(text: str, folder: Path) -> Iterator[TableStore]:
-    """Give the database of a URL; start a server of its own where the URL names none."""
-    url = StateURL.parse(text)
-    if url.hosts or url.path:
-        yield TableStore(text)
-    elif url.scheme == "sqlite":
-        yield TableStore(url_at(f"sqlite:{folder}/rows.db", url.options))
-    else:
-        with started("--rows", url.scheme, DATABASES, folder) as server:
-            options = {"timeout": str(server.timeout), **url.options}
-            yield TableStore(url_at(server.url, options), server.troubles)

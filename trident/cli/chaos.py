@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from trident.backends.state_url import StateURL
+from trident.chaos.changing import ChangedStore
 from trident.chaos.contender import Contender, TopologyFunction
-from trident.chaos.rebuilding import Rebuilt
+from trident.chaos.expiring import ExpiringStore
+from trident.chaos.rebuilding import RebuiltStore
 from trident.chaos.report import Tally, Tested, append_row
-from trident.chaos.rounds import Campaign
+from trident.chaos.rounds import Campaign, Episode
 from trident.chaos.servers import checkpoints
-from trident.chaos.store import MapStore, opened
-from trident.chaos.tables import TableStore, opened_tables
+from trident.chaos.store import MapStore, TestedStore, opened
+from trident.chaos.tables import TableStore
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Way
 from trident.chaos.word_count import topology as word_count
@@ -31,6 +33,7 @@ from trident.states.printable import masked, one_line
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
 _URLS = ("state", "rows", "checkpoint")
+_CASES = {"expire": ExpiringStore, "change": ChangedStore, "rebuild": RebuiltStore}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,9 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and hurt as well",
     )
     parser.add_argument(
-        "--rebuild",
-        action="store_true",
-        help="kill what builds the states anew and swaps them in, instead of what counts",
+        "--case",
+        choices=[*_CASES],
+        help="what happens besides: entries expire; the topology is another one in each driver; or "
+        "drivers build the states anew, and swap them in, while an old run goes on",
     )
     parser.add_argument(
         "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
@@ -105,19 +109,25 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         record = store.record(seed, words)
         troubles = [*store.troubles, *served, *source.troubles, *logs.troubles]
-        campaign = Campaign(troubles, seed, Path(temporary), _say, way.episode, logs.url)
+        campaign = Campaign(troubles, seed, Path(temporary), _say, logs.url)
 
-        def tested(contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tested:
-            found = Tested(contender, campaign.run(contender, truth, ends), record.length)
+        def tested(
+            contender: Contender,
+            truth: Truth,
+            ends: Callable[[Tally], bool],
+            episode: type[Episode] = way.episode,
+        ) -> Tested:
+            tally = campaign.run(contender, truth, ends, episode)
+            found = Tested(contender, tally, record.length)
             for line in found.lines():
                 _say(line)
             return found
 
-        name = arguments.topology if arguments.state else "rows"
-        topology = way.declared(name, store.kept(make), source)
-        if arguments.rebuild:
-            topology = Rebuilt(f"{name}, rebuilt", topology.kept, source)
-        found = tested(topology, store.truth(make, record), _until(arguments))
+        names = [arguments.topology] * store.takes_topology + [arguments.case or "rows"]
+        name = ", ".join(names if arguments.case else names[:1])
+        topology = store.contender(name, make, way, source)
+        truth = store.truth(make, record)
+        found = tested(topology, truth, _until(arguments), store.episode(way))
         compared: dict[Contender, Tested | None] = {}
         compared |= dict.fromkeys(store.compared(way, record, source))
         try:
@@ -145,20 +155,20 @@ def _end(
         state, source = _shown("state", arguments.state or arguments.rows), masked(arguments.source)
         if arguments.rows:
             state = f"--rows {state}"
+        if arguments.case:
+            state += f"`, `--case {arguments.case}"
         if arguments.checkpoint:
             state += f"`, `--checkpoint {_shown('checkpoint', arguments.checkpoint)}"
         append_row(arguments.table, state, source, arguments.seed, found, compared)
     _say(f"seed {arguments.seed}; again: {_command(arguments)}")
 
 
-def _opened(
-    arguments: argparse.Namespace, folder: Path
-) -> AbstractContextManager[MapStore | TableStore]:
-    if arguments.state:
-        return opened(arguments.state, folder)
-    if arguments.topology != _DEFAULT:
-        raise UsageError("--rows has a topology of its own; --state takes", arguments.topology)
-    return opened_tables(arguments.rows, folder)
+def _opened(arguments: argparse.Namespace, folder: Path) -> AbstractContextManager[TestedStore]:
+    made = TableStore if arguments.rows else _CASES.get(arguments.case, MapStore)
+    if not made.takes_topology and arguments.topology != _DEFAULT:
+        own = "--rows" if arguments.rows else f"--case {arguments.case}"
+        raise UsageError(f"{own} has a topology of its own; --state takes", arguments.topology)
+    return opened(made, arguments.state or arguments.rows, folder)
 
 
 def _shown(name: str, value: object) -> str:
@@ -174,9 +184,8 @@ def _interrupt(*_: object) -> NoReturn:
 def _way(arguments: argparse.Namespace) -> Way:
     """Return how drivers run, and fill in what is left out."""
     way = Way()
-    if arguments.rebuild and (arguments.spark or arguments.rows):
-        advice = "Leave --spark and --rows out."
-        raise UsageError("--rebuild is for maps, and drivers without Spark", "", (), advice)
+    if arguments.case and arguments.rows:
+        raise UsageError("--case is for maps", "", (), "Leave --rows out.")
     if arguments.spark:
         from trident.chaos.on_spark import SparkClients, SparkPrograms
         from trident.spark.java import require_java
@@ -207,8 +216,7 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["python -m trident chaos"]
     if arguments.topology != _DEFAULT:
         words.append(arguments.topology)
-    words += ["--rebuild"] * arguments.rebuild
-    for name in (*_URLS, "minutes", "rounds", "seed", "source", "words", "spark"):
+    for name in (*_URLS, "case", "minutes", "rounds", "seed", "source", "words", "spark"):
         value = getattr(arguments, name)
         if value is not None:
             words.append(f"--{name} {shlex.quote(_shown(name, value))}")

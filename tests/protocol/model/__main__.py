@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--replaces", action="store_true", help=replaces)
     early = "whether batches read before they begin"
     parser.add_argument("--early", action="store_true", help=early)
+    parser.add_argument("--expires", action="store_true", help="whether values expire")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     beside = "what the second state is, if the first is a table"
     parser.add_argument("--beside", default="", choices=("", "database", "map"), help=beside)
@@ -33,6 +34,7 @@ def main() -> int:
         harm=asked.harm,
         staged=asked.staged,
         early=asked.early,
+        expires=asked.expires,
         replaces=asked.replaces,
         together=asked.together,
         beside=asked.beside,

@@ -47,6 +47,7 @@ class Driver:
         self.looked = False
         self.named: dict[int, tuple[Named, ...]] = {}
         self.position = 0
+        self.tried = 0
 
     def run(self) -> Steps:
         try:
@@ -234,7 +235,12 @@ class Driver:
         states = (0, 1) if rules.begin_every_state else touched
         entry = self.entry
         plan = None if self.world.setup.staged else entry.planned
-        record = Record(self.log.log_id, token, entry.committed, entry.retried, plan=plan)
+        reached = world.reached(entry.history)
+        if not rules.expired_committed:
+            self.tried = reached = max(self.tried, reached, world.time(token[0], emission))
+        record = Record(
+            *(self.log.log_id, token, entry.committed, entry.retried), plan=plan, reached=reached
+        )
         read: dict[tuple[int, str], Stored] = {}
         if world.setup.early and not given_up:
             read = yield from self._read(token[0], emission)
@@ -245,6 +251,8 @@ class Driver:
             yield from self._run(record, emission, read)
         if world.setup.sweeps and rules.swept:
             yield from self._sweep(record)
+        if world.setup.expires and world.setup.ability == "fenced":
+            yield from self._expire(record, world.time(token[0], emission))
         marked = record._replace(ready=rules.mark)
         ready = {state: marked._replace(named=self.named.get(state, ())) for state in states}
         for state in states:
@@ -282,6 +290,23 @@ class Driver:
                 yield None
                 if not store.write(key, Cell(cell.txid, 0, value, value), record, version):
                     raise Stale
+
+    def _expire(self, record: Record, own: int) -> Steps:
+        """Remove what has expired, whatever is there by then."""
+        world, rules = self.world, self.rules
+        moment = record.reached if rules.expired_before else max(record.reached, own)
+        for store in world.maps.values():
+            for key in world.keys:
+                yield None
+                cell, _ = store.get(key)
+                if cell is None or (cell[:2] == record.token and rules.expired_own):
+                    continue
+                counts = cell.txid < record.token[0] and record.counts(cell.txid, cell.attempt)
+                if world.alive(cell.curr if counts else cell.prev, moment) is None:
+                    yield None
+                    if rules.expired_fenced and not store.admits(record):
+                        raise Stale
+                    store.drop(key)
 
     def _content(self, txid: int) -> StepsOf[int]:
         """The emission that this attempt processes."""
@@ -496,7 +521,9 @@ class Driver:
     def _announced(self, record: Record) -> Record:
         entry = self.entry
         if self.rules.rows_logged or record.token[0] <= entry.committed:
-            return record._replace(committed=entry.committed, retried=entry.retried, plan=None)
+            reached = self.world.reached(entry.history)
+            announced = record._replace(committed=entry.committed, retried=entry.retried)
+            return announced._replace(plan=None, reached=reached)
         txid, attempt = record.token
         retried = (*entry.retried, (txid, attempt)) if attempt else entry.retried
         return record._replace(committed=txid, retried=retried, plan=None)

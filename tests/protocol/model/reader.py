@@ -67,10 +67,12 @@ class Reader:
             records = yield from self._records()
         cut = min(record.committed for record in records.values())
         reach = min(record.token[0] for record in records.values())
+        reached = min(record.reached for record in records.values())
         for (state, key), cell in cells.items():
             own = cut if self.rules.one_cut else records[state].committed
             last = reach if self.rules.one_cut else records[state].token[0]
-            answer[state, key] = self._value(cell, records, own, last)
+            value = self._value(cell, records, own, last)
+            answer[state, key] = self.world.alive(value, reached)
         if self.rules.recheck and self.world.maps[1].setup.ability == "fenced":
             for record in (yield from self._records()).values():
                 if record.token[0] > cut + 1:

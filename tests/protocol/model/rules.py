@@ -139,6 +139,16 @@ class Rules:
     tombstones: bool = True
     """A removal writes a tombstone; only a fenced store drops it, once it is committed."""
 
+    # What expires.
+    expired_committed: bool = True
+    """What has expired follows from the times of committed batches, whatever else was tried."""
+    expired_before: bool = True
+    """A sweep removes what had expired with the batch before, not with its own."""
+    expired_own: bool = True
+    """A sweep leaves what its own attempt has written."""
+    expired_fenced: bool = True
+    """A sweep removes under the fence, as the key may have come back."""
+
     # Rows of a table.
     rows_own_id: bool = True
     """Each run of a task marks the rows that it stages with an id of its own."""
@@ -215,6 +225,8 @@ class Setup:
         Whether the driver reads what a batch updates before the batch begins.
     sweeps : bool
         Whether every batch sweeps, and forgets which batches before it were tried again.
+    expires : bool
+        Whether each value expires some time after its last update, and stores with a fence sweep.
     beside : {"", "database", "map"}
         What the second of two states is, if the first is a table: a table of another database, one
         of the same, or a map in a store with a fence.
@@ -238,6 +250,7 @@ class Setup:
     staged: bool = False
     early: bool = False
     sweeps: bool = False
+    expires: bool = False
     beside: Literal["", "database", "map"] = ""
     together: bool = False
     replaces: bool = False

@@ -41,7 +41,8 @@ class Record(NamedTuple):
     """A control record; `ready` once its attempt has confirmed its writes.
 
     `plan` is what its attempt goes by, where that is planned and not committed yet.  `named` is
-    what a table's merge takes of the staged rows.
+    what a table's merge takes of the staged rows.  `reached` is the time of the last committed
+    batch.
     """
 
     log_id: int
@@ -51,6 +52,7 @@ class Record(NamedTuple):
     ready: bool = False
     plan: int | None = None
     named: tuple[Named, ...] = ()
+    reached: int = 0
 
     def counts(self, txid: int, attempt: int) -> bool:
         return attempt == dict(self.retried).get(txid, 0)

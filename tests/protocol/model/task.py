@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.protocol.model.rules import Rules, Setup
@@ -44,6 +44,8 @@ class Task:
     partition: Sequence[str]
     known: Mapping[str, Stored]
     """What the driver has read before the batch began; empty where tasks read."""
+    alive: Callable[[Value], Value]
+    """Gives a value that has not expired, or None."""
 
     def run(self) -> Steps:
         if self.setup.ability == "fenced" and self.setup.kind == "opaque":
@@ -125,7 +127,7 @@ class Task:
                 value = operation.apply(value)
             return Cell(txid, attempt, value, None)
         before = self._committed(stored)
-        value = before
+        value = self.alive(before)
         for operation in operations:
             value = operation.apply(value)
         kept = before if self.rules.committed_prev else stored.curr if stored else None

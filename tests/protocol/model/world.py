@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 from zlib import crc32
 
@@ -31,6 +32,8 @@ from tests.protocol.model.staging import StagingDriver
 from tests.protocol.model.task import Operation, Task
 
 _PATIENCE = 3000
+_LIFE = 3
+"""How long a value lives that expires."""
 
 
 class Wrong(Exception):
@@ -185,16 +188,35 @@ class World:
                 found.append(Operation(self.keys[choice % 3], update, choice > 6))
         return found
 
+    def time(self, txid: int, emission: int) -> int:
+        """The time of a batch, which may be before that of the batch before it."""
+        dice = crc32(f"{self.seed}/{txid}/{emission}/time".encode())
+        return txid + dice % 4 if self.touched(txid, emission) else 0
+
+    def reached(self, history: tuple[tuple[int, int | None], ...]) -> int:
+        """The latest time of some batches."""
+        return max([0, *(self.time(t, each) for t, each in history if each is not None)])
+
+    def alive(self, value: Value, moment: int) -> Value:
+        """A value, or None if it has expired."""
+        if value is None or not self.setup.expires:
+            return value
+        last = max(self.time(txid, emission) for txid, emission, _ in value)
+        return value if last + _LIFE > moment else None
+
     # What must come out.
 
     def truth(self, history: tuple[tuple[int, int | None], ...]) -> Answer:
         state: Answer = {(s, key): None for s in (0, 1) for key in self.keys}
+        reached = 0
         for txid, emission in history:
             if emission is not None:
+                reached = max(reached, self.time(txid, emission))
+                state = {place: self.alive(value, reached) for place, value in state.items()}
                 for s in (0, 1):
                     for operation in self.operations(txid, emission, s):
                         state[s, operation.key] = operation.apply(state[s, operation.key])
-        return state
+        return {place: self.alive(value, reached) for place, value in state.items()}
 
     def committed(self, log: Log, entry: Entry) -> None:
         """An entry counts for its writer, who goes on from it."""
@@ -254,6 +276,7 @@ class World:
         for (state, key), value in expected.items():
             cell = self.stores[state].get(key)[0]
             found = self._final(cell, newest) if state in self.maps else self.value(state, key)
+            found = self.alive(found, self.reached(newest.history))
             if found != value:
                 raise Wrong(f"state {state} holds {key} = {found} instead of {value}: {cell}")
 
@@ -298,7 +321,9 @@ class World:
                     task = TableTask(store, part, index)
                 else:
                     made = (store.setup, self.rules, record, store)
-                    task = Task(*made, caches[state], part, keys, known)
+                    moment = max(record.reached, self.time(txid, emission))
+                    alive = partial(self.alive, moment=moment)
+                    task = Task(*made, caches[state], part, keys, known, alive)
                 self.tasks[group][2 * state + index] = "running"
                 self._start_task(driver.name, group, 2 * state + index, task)
         return group
