@@ -161,5 +161,7 @@ def entries(checkpoint: Path) -> dict[str, str]:
 
 
 def form(text: str) -> str:
-    """A text without what differs from run to run: ids, moments, checksums."""
-    return re.sub(r"[0-9a-f]{32}|\d{13,}|\b[0-9a-f]{8}\b", "…", text)
+    """A text without what differs from run to run: ids, checksums, moments, also pickled ones."""
+    ids = r"\b(?:\d+-)?[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
+    moments = r"\b\d{13}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=KeepUntil).*"
+    return re.sub(f"{ids}|{moments}", "…", text)
