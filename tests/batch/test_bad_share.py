@@ -40,10 +40,19 @@ def test_of_a_batch_the_last_attempt_is_in_the_share() -> None:
 def test_staged_batches_are_in_the_share_before_they_commit() -> None:
     share = BadShare("words", 0.01)
     share.check(1, counted(6, 10))
-    share.check(2, counted(4, 10))
+    share.keep(1, counted(6, 10))
+    share.keep(2, counted(4, 10))
     share.check(1, counted(6, 10))  # commits, and is in it already
     with pytest.raises(TooManyBadTuplesError, match="11 of the last 30"):
         share.check(3, counted(1, 10))
+
+
+def test_a_staged_batch_commits_though_a_new_run_allows_less() -> None:
+    share = BadShare("words", 0.0)
+    share.keep(1, counted(6, 10))
+    share.check(1, counted(6, 10))
+    with pytest.raises(TooManyBadTuplesError, match="7 of the last 20"):
+        share.check(2, counted(1, 10))
 
 
 def test_what_is_counted_while_a_book_is_taken_is_not_lost() -> None:

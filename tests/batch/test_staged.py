@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ class Engine:
     def write(self, record: ControlRecord, computed: Computed) -> Outcome:
         assert isinstance(computed, Words)
         self.written.append((record.token, list(computed.words)))
-        return Outcome(written=len(computed.words))
+        return computed.outcome + Outcome(written=len(computed.words))
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         assert isinstance(computed, Words)
@@ -92,10 +92,12 @@ class Clock:
         )
         self.runner.open(streams={"lines": "line"}, clock="dataframe")
         self.told: list[Any] = []
+        self.bad: list[Mapping[str, int]] = []
         self.batches = StagedBatches(self.area, self.engine, self.runner, most, self._told)
 
     def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
         self.told.append(failure or (progress and progress.txid))
+        self.bad += [progress.bad_tuples] if progress else []
 
     def stage(
         self, txid: int, compute: Callable[[], list[str]] | None = None, digest: str | None = None
@@ -195,6 +197,35 @@ def test_a_batch_with_too_many_bad_tuples_is_not_staged(tmp_path: Path) -> None:
     with clock(tmp_path) as again:
         again.batches.settle()
         assert again.engine.written == []
+
+
+def test_what_a_staged_batch_has_counted_is_told_by_the_next_run_and_is_in_its_share(
+    tmp_path: Path,
+) -> None:
+    book = CounterBook()
+    count_bad(book, "parse", 1, 2)
+    bad = Words((), Outcome(counters=book.take()), ("a word",))
+
+    def stage(run: Clock, txid: int) -> None:
+        run.batches.run(txid, f"{txid:064x}", "q1", lambda record: bad)
+
+    with (
+        fail_at("before write", 1, times=9),
+        hold_at("before begin", 1) as hold,
+        clock(tmp_path) as first,
+    ):
+        stage(first, 1)
+        stage(first, 2)
+        hold.release()
+        with pytest.raises(BatchFailedError):
+            first.batches.settle()
+    with (
+        clock(tmp_path, policy=replace(POLICY, max_errors=0.0)) as run,  # which allows less
+        pytest.raises(TooManyBadTuplesError, match="3 of the last 6"),
+    ):
+        stage(run, 3)
+    assert run.told == [1, 2]
+    assert run.bad == [{"parse": 1}, {"parse": 1}]
 
 
 def test_every_attempt_writes_what_was_computed_once(tmp_path: Path) -> None:

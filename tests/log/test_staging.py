@@ -16,7 +16,7 @@ from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 
 PARTS = {"count": b"one\ntwo\0", "nothing": b"", "total": bytes(range(256)) * 300}
-STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, "91c0" * 16, PARTS)
+STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, "91c0" * 16, PARTS, {"\0tried": 2})
 
 
 @pytest.fixture
@@ -100,10 +100,10 @@ def test_every_torn_end_is_found_out(area: StagingArea) -> None:
 def test_a_format_of_another_version_is_refused(
     area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "FORMAT", 4)
+    monkeypatch.setattr(staging, "FORMAT", 5)
     area.stage(STAGED)
     monkeypatch.undo()
-    with pytest.raises(StagingError, match="format 4, this version reads 3.*version that staged"):
+    with pytest.raises(StagingError, match="format 5, this version reads 4.*version that staged"):
         area.staged()
 
 

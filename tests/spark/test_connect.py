@@ -38,7 +38,7 @@ from trident import (
     writeStream,
 )
 from trident.backends.urls import state_from_url
-from trident.batch.errors import OutageError
+from trident.batch.errors import OutageError, TooManyBadTuplesError
 from trident.errors import GuaranteeWarning, SpoutPartitionError
 from trident.operation_error import OperationError
 from trident.spark import versions
@@ -214,6 +214,28 @@ def test_a_query_that_spark_answers_is_refused_with_its_static_frames(spark: Spa
 
 def _fails(word: str) -> str:
     raise ZeroDivisionError(f"{word} is none")
+
+
+def test_bad_tuples_are_counted_and_kept_and_too_many_of_them_stop_the_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    letters = MemoryMapState.Factory()
+    stream = topology.newStream("words", spout).withColumn("n long", int, "word")
+    captured = Engine(spark, tmp_path).capture(
+        stream.filter("n", lambda n: 1 // n > 0, on_error="skip").project("n")
+    )
+    options: dict[str, Any] = {"on_error": "dead-letter", "dead_letters": letters}
+    run = Engine(spark, tmp_path).start(topology, max_errors=0.002, **options)
+    feed(run, spout, [("1",), ("x",), ("0",)])
+    with pytest.raises(TooManyBadTuplesError, match="3 of the last"):
+        feed(run, spout, [("1",), ("y",)])
+    run.stop()
+    [progress] = run.groups["words"].recentProgress
+    assert sorted(progress.bad_tuples.values()) == [1, 1]
+    assert captured.batches[0] == [(1,)]
+    [letter] = contents(letters.named("dead_letters.words")).values()
+    assert letter["tuple"] == '{"word": "x"}'
 
 
 def test_what_an_operation_raises_is_told_with_its_tuple(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.topologies.conftest import Engine, contents, feed
+from tests.topologies.conftest import PATIENCE, Engine, contents, feed
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
@@ -105,6 +105,18 @@ def test_too_many_bad_tuples_stop_the_run_before_their_batch_counts(engine: Engi
     run.stop()
     assert run.groups["numbers"].recentProgress[-1].txid == 1
     assert captured.tuples[0] == (1,)
+
+
+def test_batches_that_overlap_count_their_own_bad_tuples(engine: Engine) -> None:
+    numbers = [(int(place >= batch),) for batch in range(5) for place in range(4)]
+    topology = TridentTopology()
+    stream = topology.newStream("numbers", FixedBatchSpout("n long", 4, *numbers))
+    parts = stream.each("n", inverse, "part", on_error="skip")
+    parts.persistentAggregate(MemoryMapState.Factory(), "n", Sum(), "sum")
+    with engine.start(topology, trigger="available", max_pending=3) as run:
+        assert run.awaitTermination(PATIENCE)
+        bad = [each.bad_tuples.get(DIVIDE, 0) for each in run.groups["numbers"].recentProgress]
+    assert bad == [0, 1, 2, 3, 4]
 
 
 def test_mended_steps_count_a_batch_anew_that_had_too_many_bad_tuples(tmp_path: Path) -> None:

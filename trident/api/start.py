@@ -66,11 +66,6 @@ def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
         advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
         raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
     from trident.spark.spark_engine import SparkEngine  # pyspark is optional
-    from trident.spark.versions import is_connect
-
-    if options.max_errors is not None and is_connect(spark):
-        advice = "Leave it out, or use a classic session: a server doesn't tell what tasks count."
-        raise PlanError("start: Spark Connect has no max_errors=", "", (), advice)
 
     return SparkEngine(plan, spark, options.engine)
 

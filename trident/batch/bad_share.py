@@ -26,27 +26,38 @@ class BadShare:
         self._batches: deque[tuple[int, int]] = deque()
         self._bad = self._tried = 0
         self._last = 0, 0, 0
+        self._kept = 0
         self._lock = Lock()
 
     def check(self, txid: int, counts: Mapping[str, int]) -> None:
         """Raise TooManyBadTuplesError where a batch, which has counted this, must not commit.
 
-        The last batch may come again, of which another attempt has counted this. What comes behind
-        a later one was checked before it was staged.
+        The last batch may come again, of which another attempt has counted this.
         """
         if self._most is None:
             return
         with self._lock:
-            last, bad, tried = self._last
-            if txid < last:
+            if txid <= self._kept:
                 return
-            if txid > last and tried:
-                self._pass(bad, tried)
-            bad, tried = sum(bad_tuples(counts).values()), tried_tuples(counts)
-            self._last = txid, bad, tried
+            bad, tried = self._note(txid, counts)
             all_bad, all_tried = self._bad + bad, self._tried + tried
         if bad and all_bad > self._most * max(all_tried, _LATELY):
             raise TooManyBadTuplesError(self._group, txid, all_bad, all_tried, self._most)
+
+    def keep(self, txid: int, counts: Mapping[str, int]) -> None:
+        """Count a batch that is staged. It is not checked again, as nothing can mend it."""
+        with self._lock:
+            self._note(txid, counts)
+            self._kept = txid
+
+    def _note(self, txid: int, counts: Mapping[str, int]) -> tuple[int, int]:
+        """Take a batch, or another attempt of it, for the last one."""
+        last, bad, tried = self._last
+        if txid > last and tried:
+            self._pass(bad, tried)
+        bad, tried = sum(bad_tuples(counts).values()), tried_tuples(counts)
+        self._last = txid, bad, tried
+        return bad, tried
 
     def _pass(self, bad: int, tried: int) -> None:
         """Add a batch of which no other attempt comes."""

@@ -79,8 +79,8 @@ class BatchRunner:
         self._states = GroupStates(states)
         self._making = making or Making()
         policy.check(self._states)
-        self.check_bad = BadShare(group, policy.max_errors).check
-        """Raises TooManyBadTuplesError where a batch has left out too many."""
+        self.bad_share = BadShare(group, policy.max_errors)
+        """Refuses a batch that has left out too many tuples."""
         self._begun = False
 
     def open(
@@ -287,7 +287,7 @@ class BatchRunner:
         begun_states: Iterable[str] = ()
         if computed is not None:
             if isinstance(computed, Computed):  # before any state is written
-                self.check_bad(token.txid, computed.outcome.counters)
+                self.bad_share.check(token.txid, computed.outcome.counters)
             if attempt.planned is not entry.planned:
                 entry = ledger.plan(attempt.planned)
                 watch.done("plan")
@@ -303,7 +303,7 @@ class BatchRunner:
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
                 if isinstance(computed, Postponed):
-                    self.check_bad(token.txid, outcome.counters)
+                    self.bad_share.check(token.txid, outcome.counters)
             begun = replace(begun, reaches=outcome.reached)
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
                 swept = states.sweep(begun)

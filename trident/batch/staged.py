@@ -85,11 +85,13 @@ class StagedBatch(FrameBatch):
         computed = super().compute(token)
         assert isinstance(computed, Computed)  # batches that are postponed are not staged
         # What is staged is committed, by the next start too.
-        self._runner.check_bad(token.txid, computed.outcome.counters)
+        counts, share = computed.outcome.counters, self._runner.bad_share
+        share.check(token.txid, counts)
         reached("before stage", token)
-        staged = replace(self.file, parts=self._engine.packed(computed))
+        staged = replace(self.file, counts=counts, parts=self._engine.packed(computed))
         stage = partial(self._area.stage, staged)
         self._runner.patience.do(stage, staged.txid, "the staging of ")
+        share.keep(token.txid, counts)
         self._known = computed
         reached("after stage", token)
         return computed
@@ -140,9 +142,10 @@ class StagedBatches:
         lack."""
         found = self._found(passed)
         ours = [replace(each, claim=self._runner.claim) for each in found]
-        batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in ours]
+        batches = [self._batch(staged, self._unpacked(staged)) for staged in ours]
         for staged in ours:
             self._area.stage(staged)
+            self._runner.bad_share.keep(staged.txid, staged.counts)
         if found:
             _logger.info("%s: %d staged batches are committed", self._runner.group, len(found))
         committer = Committer(self._commit, f"trident-{self._runner.group}-commit")
@@ -217,6 +220,10 @@ class StagedBatches:
     def _finish(self) -> None:
         self._pending[0].wait()
         self._pending = self._pending[1:]
+
+    def _unpacked(self, staged: StagedFile) -> Computed:
+        computed = self._engine.unpacked(staged.parts)
+        return replace(computed, outcome=replace(computed.outcome, counters=staged.counts))
 
     def _batch(self, staged: StagedFile, computed: Computed | Compute) -> StagedBatch:
         return StagedBatch(staged, self._area, self._engine, self._runner, computed)

@@ -144,6 +144,11 @@ def _told_rows(cause: Any, length: int) -> Mapping[int, str]:
     return told if len(told) == len(rows) and all(0 <= row < length for row in told) else {}
 
 
+def leaves_out(kernels: Iterable[Kernel]) -> bool:
+    """Whether one of these kernels leaves bad tuples out, and counts them."""
+    return any(isinstance(each, SparingKernel) for each in kernels)
+
+
 def keeps_letters(kernels: Iterable[Kernel]) -> bool:
     """Whether one of these kernels makes dead letters."""
     return any(isinstance(each, SparingKernel) and each.keeper is not None for each in kernels)

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from trident.log.errors import LogUnavailableError, StagingError
 from trident.log.folders import Folder
 
-FORMAT = 3
+FORMAT = 4
 _FILE = re.compile(r"(\d{20})-\d{20}\.staged")
 _CHECKSUM = 9
 """The bytes of the last line: a CRC-32 in hexadecimal digits, and the end of the line."""
@@ -30,6 +30,8 @@ class StagedFile:
     digest: str
     before: str | None
     parts: Mapping[str, bytes | memoryview] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What its steps have counted."""
 
     @property
     def name(self) -> str:
@@ -46,6 +48,7 @@ class StagedFile:
             "txid": self.txid,
             "digest": self.digest,
             "before": self.before,
+            "counts": dict(self.counts),
             "parts": [[name, len(part)] for name, part in self.parts.items()],
         }
         checksum = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
@@ -14,31 +16,48 @@ from trident.spark.versions import is_connect
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
+_ByAttempt = dict[int, dict[str, int]]
 
-class _Summed(AccumulatorParam[dict[str, int]]):
-    """Adds counts up by their names."""
 
-    def zero(self, value: Any) -> dict[str, int]:
+class _Summed(AccumulatorParam[_ByAttempt]):
+    """Adds counts up by their names, those of each attempt by themselves."""
+
+    def zero(self, value: Any) -> _ByAttempt:
         return {}
 
-    def addInPlace(self, value1: dict[str, int], value2: dict[str, int]) -> dict[str, int]:
-        return summed(value1, value2)
+    def addInPlace(self, value1: _ByAttempt, value2: _ByAttempt) -> _ByAttempt:
+        for attempt, counted in value2.items():
+            value1[attempt] = summed(value1.get(attempt, {}), counted)
+        return value1  # the driver takes attempts out of this very dict
+
+
+@dataclass(frozen=True)
+class AttemptCounts:
+    """The counts of one attempt's tasks; pickled to executors."""
+
+    accumulator: Accumulator[_ByAttempt]
+    attempt: int
+
+    def add(self, counted: dict[str, int]) -> None:
+        """Tell the driver what a task has counted."""
+        self.accumulator.add({self.attempt: counted})
+
+    def take(self) -> Mapping[str, int]:
+        """What all tasks have told, on the driver; Spark asks none of them later."""
+        return self.accumulator.value.pop(self.attempt, {})
 
 
 class TaskCounts:
-    """The counts of a group's tasks; lives on the driver."""
+    """The counts of a group's tasks, whose batches may overlap; lives on the driver."""
 
     def __init__(self, session: SparkSession) -> None:
-        self.accumulator: Accumulator[dict[str, int]] | None = None
+        self._accumulator: Accumulator[_ByAttempt] | None = None
         if not is_connect(session):
-            self.accumulator = session.sparkContext.accumulator({}, _Summed())
-        self._taken: Mapping[str, int] = {}
+            self._accumulator = session.sparkContext.accumulator({}, _Summed())
+        self._attempts = count()
 
-    def take(self) -> dict[str, int]:
-        """What was counted since this was asked last."""
-        if self.accumulator is None:
-            return {}
-        now = dict(self.accumulator.value)
-        since = {name: count - self._taken.get(name, 0) for name, count in now.items()}
-        self._taken = now
-        return {name: count for name, count in since.items() if count}
+    def of_attempt(self) -> AttemptCounts | None:
+        """The counts of an attempt that begins; None on Spark Connect."""
+        if self._accumulator is None:
+            return None
+        return AttemptCounts(self._accumulator, next(self._attempts))

@@ -33,7 +33,8 @@ class InputFrame:
 @dataclass(frozen=True)
 class Flow:
     """A stream in the middle of a batch, whose `kernels` follow the frame; `made` tells of their
-    columns, `letters` are the dead letters of kernels that have run."""
+    columns, `letters` are the dead letters of kernels that have run, and what these have counted
+    where a row tells it."""
 
     frame: DataFrame
     types: Mapping[str, str | None]
@@ -71,6 +72,10 @@ class Flow:
         sparks = self.frame.schema[name].dataType.simpleString()
         return known_type(sparks) or sparks  # which has no quotes about a struct's names
 
+    def tells(self, context: StageContext) -> bool:
+        """Whether some rows of its kernels tell of bad tuples."""
+        return keeps_letters(self.kernels) or context.counts_in_rows(self.kernels)
+
     def settled(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
         """The flow as a DataFrame of exactly these columns: one ``mapInArrow`` runs its kernels."""
         if not self.kernels:
@@ -78,24 +83,24 @@ class Flow:
                 return self
             known = {name: self.types[name] for name in names}
             return replace(self, frame=selected(self.frame, names), types=known)
-        types, dying = self.typed(names), keeps_letters(self.kernels)
-        schema = schemas.of({**types, **LETTER_COLUMNS} if dying else types)
+        types, telling = self.typed(names), self.tells(context)
+        schema = schemas.of({**types, **LETTER_COLUMNS} if telling else types)
         frame = self.frame.mapInArrow(
             self._stage(PythonStage, names, schema, context), schema.struct
         )
-        if dying or not self.deterministic:
+        if telling or not self.deterministic:
             frame = kept(frame)
-        stays = self.kept or dying or not self.deterministic
-        if not dying:
+        stays = self.kept or telling or not self.deterministic
+        if not telling:
             return Flow(frame, types, self.partitions, kept=stays)
-        is_letter = F.col(next(iter(LETTER_COLUMNS))).isNotNull()
+        is_letter = F.col([*LETTER_COLUMNS][-1]).isNotNull()
         main = selected(frame.where(~is_letter), names)
         letters = selected(frame.where(is_letter), [*LETTER_COLUMNS]).toDF(*LETTER.names)
         return Flow(main, types, self.partitions, kept=stays, letters=letters)
 
     def packed(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
-        """The same for what Python reads once, packed; where kernels are left that keep no dead
-        letters."""
+        """The same for what Python reads once, packed; where kernels are left, and none of their
+        rows :meth:`tells`."""
         types = self.typed(names)
         schema = schemas.of(types)
         frame = self.frame.mapInArrow(self._stage(PackedStage, names, schema, context), STRUCT)

@@ -168,10 +168,10 @@ class SparkGroupEngine:
         finally:
             released()
         with self._counting:  # a batch beside this one may count what this one has done
-            counts, counted = self._asked.since(self._asked_before), self._counts.take()
+            counts = self._asked.since(self._asked_before)
             self._asked_before = self._asked.counts()
         seconds = {"spark": making + perf_counter() - started}
-        outcome = Outcome(tuples, *counts, seconds, "spark", counted)
+        outcome = Outcome(tuples, *counts, seconds, "spark")
         computed = Computed(tuple(updates), ran + outcome)
         if self._beside is not None:
             self._latest = computed.nbytes
@@ -213,8 +213,8 @@ class SparkGroupEngine:
             released()
         counts = self._counters.since(before)
         seconds = {"spark": making + perf_counter() - started}
-        counted, reached = self._counts.take(), self._counters.reached(record.token)
-        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", counted, reached)
+        reached = self._counters.reached(record.token)
+        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", reached=reached)
         self._few = outcome.written <= SMALL
         return outcome
 
@@ -262,7 +262,7 @@ class SparkGroupEngine:
         inputs: Mapping[str, InputFrame],
         write: Write,
     ) -> Iterator[JobRun]:
-        context = StageContext(record, counts=self._counts.accumulator)
+        context = StageContext(record, counts=self._counts.of_attempt())
         run = JobRun(
             job,
             self._group.partitions,
@@ -276,10 +276,6 @@ class SparkGroupEngine:
         with self._shown(context.seal):
             try:
                 yield run
-            except BaseException:
-                with self._counting:
-                    self._counts.take()  # not the next attempt's
-                raise
             finally:
                 run.release()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -36,6 +37,7 @@ from trident.kernels.arrow_block import block_of_table
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.on_error import keeps_letters
 from trident.kernels.task import Task
+from trident.operations.counters import summed
 from trident.operations.dead_letters import LETTER
 from trident.operations.origins import ORIGIN
 from trident.spark.access import kept, partitions_of
@@ -106,7 +108,16 @@ class JobRun:
         for stage in self._job.stages:
             self._flows.append(self._run(stage))
         counted = self._task.counters.take() if self._task.counters is not None else {}
-        return self._outcome + Outcome(counters=counted)
+        in_tasks = summed(self._context.take_counts(), self._counted_in_rows())
+        return self._outcome + Outcome(counters=summed(counted, in_tasks))
+
+    def _counted_in_rows(self) -> Mapping[str, int]:
+        """What tasks have counted, where their output tells it."""
+        if self._context.counts is not None or not self._letters:
+            return {}
+        told = reduce(DataFrame.union, self._letters)
+        told = told.where(F.col(LETTER.names[0]).isNull()).select(LETTER.names[-1])
+        return reduce(summed, map(json.loads, table_of(told).column(0).to_pylist()), {})
 
     def result(self) -> Block:
         """The tuples of the result."""
@@ -116,9 +127,10 @@ class JobRun:
         return block_of_table(table_of(flow.frame))
 
     def release(self) -> None:
-        """Release what was kept in the cluster."""
+        """Release what was kept in the cluster, and counted."""
         for frame in self._persisted:
             frame.unpersist()
+        self._context.take_counts()  # of an attempt that has failed
 
     def _run(self, stage: Stage) -> Flow:
         flow = self._brought(stage)
@@ -148,7 +160,7 @@ class JobRun:
 
     def _packed(self, flow: Flow, names: Sequence[str]) -> Flow:
         """The same for what comes to the driver."""
-        if not flow.kernels or keeps_letters(flow.kernels):
+        if not flow.kernels or flow.tells(self._context):
             return self._settled(flow, names)
         return flow.packed(names, self._context, self._schemas)
 
@@ -217,6 +229,7 @@ class JobRun:
         """The dead letters of all stages, which have run."""
         schema = self._schemas.of({name: str(kind) for name, kind in LETTER.types.items()})
         frame = reduce(DataFrame.union, self._letters, frame_of(self._session, [], schema.struct))
+        frame = frame.where(F.col(LETTER.names[0]).isNotNull())
         return Flow(frame.coalesce(1), LETTER.types, 1, kept=True)
 
     def _forwarded(self, stage: Stage, least: int | None) -> Flow:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, TaskContext
+from pyspark import TaskContext
 
 from trident.kernels.arrow_block import arrow_column, blocks
 from trident.kernels.kernel import Kernel
+from trident.kernels.on_error import leaves_out
 from trident.kernels.task import StepName, Task
 from trident.operations.counters import CounterBook
-from trident.operations.dead_letters import LETTER, Letter
+from trident.operations.dead_letters import LETTER
 from trident.operations.interfaces import Operation, TridentOperationContext
+from trident.spark.counts import AttemptCounts
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
@@ -25,7 +28,10 @@ from trident.tuples.block import Block
 from trident.tuples.value_types import misfit
 
 LETTER_COLUMNS = {f"__trident_letter_{name}": str(kind) for name, kind in LETTER.types.items()}
-"""The columns of dead letters in the output of a stage, with their types; null in other rows."""
+"""The columns of dead letters in the output of a stage, with their types; null in other rows.
+
+On Spark Connect one more row has what was counted, as JSON in the last of them.
+"""
 
 OUTPUT_ROWS = 131_072
 """The most rows of a record batch that a stage hands to Spark."""
@@ -45,7 +51,7 @@ class StageContext:
 
     of: ControlRecord | int
     seal: Seal = field(default_factory=Seal)
-    counts: Accumulator[dict[str, int]] | None = None
+    counts: AttemptCounts | None = None
 
     @property
     def record(self) -> ControlRecord | None:
@@ -57,6 +63,15 @@ class StageContext:
         found = task.counters.take() if task.counters is not None else {}
         if found and self.counts is not None:
             self.counts.add(found)
+
+    def take_counts(self) -> Mapping[str, int]:
+        """Return what operations have counted in tasks, on the driver; nothing the next time."""
+        return {} if self.counts is None else self.counts.take()
+
+    def counts_in_rows(self, kernels: Iterable[Kernel]) -> bool:
+        """Whether tasks tell in their output what these kernels have counted, as they have no other
+        way."""
+        return self.counts is None and self.record is not None and leaves_out(kernels)
 
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
         """One partition of a stage; by default the only one, as on the driver."""
@@ -83,14 +98,17 @@ class PythonStage:
         try:
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
-            if task.letters:
-                yield _of_letters(task.letters, self.schema)
+            told: list[Sequence[Any]] = [*(task.letters or ())]
+            if self.context.counts_in_rows(self.kernels) and task.counters is not None:
+                told.append([*[None] * (len(LETTER) - 1), json.dumps(task.counters.take())])
+            if told:
+                yield _of_letters(told, self.schema)
             self.context.report_counts(task)
         except Exception as error:
             raise raised_in_stage(error, self.context.seal) from None
 
 
-def _of_letters(letters: Sequence[Letter], schema: pa.Schema) -> pa.RecordBatch:
+def _of_letters(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Dead letters as rows of a stage, whose other columns are null there."""
     columns = dict(zip(LETTER_COLUMNS, zip(*letters, strict=True), strict=True))
     arrays = [
