@@ -127,7 +127,12 @@ class PickleSerializer(Serializer):
 def dumped(serializer: Serializer, values: Sequence[Any]) -> list[bytes]:
     """Return the bytes of values; those of JSON are made all at once."""
     if type(serializer) is not JSONSerializer:
-        return list(map(serializer.serialize, values))
+        try:
+            return [serializer.serialize(value) for value in values]
+        except StopIteration as error:  # whoever iterates would take it for an end
+            advice = "Let serialize() raise another error, or give next() a default."
+            found = "a StopIteration of its serializer"
+            raise SerializationError("value", found, advice) from error
     if are_longs(values):
         return list(map(b"%d".__mod__, values))
     return dumped_json(values, tags=need_tags(values))

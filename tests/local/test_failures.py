@@ -22,7 +22,7 @@ from trident.errors import (
 )
 from trident.operation_error import operation_error, shown_tuple
 from trident.operations.builtin import Count, Sum
-from trident.operations.interfaces import Filter
+from trident.operations.interfaces import CombinerAggregator, Filter
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap
 from trident.states.values import Token
@@ -63,6 +63,17 @@ class Stops(Filter):
         return bool(among(tuple[0]))
 
 
+class StopsAtFirst(CombinerAggregator[int]):
+    def init(self, tuple: Any) -> int:
+        return among(tuple[0])
+
+    def combine(self, a: int, b: int) -> int:
+        return a + b
+
+    def zero(self) -> int:
+        return 0
+
+
 def among(n: int) -> int:
     return next(each for each in (1, 2) if each == n)
 
@@ -77,8 +88,9 @@ def among(n: int) -> int:
         lambda s: s.filter("n", lambda n: among(n) > 0),
         lambda s: s.filter("n", Stops()),
         lambda s: s.peek(among),
+        lambda s: s.aggregate("n", StopsAtFirst(), "m long"),
     ],
-    ids=["withColumn", "each", "map", "flatMap", "filter", "class of a filter", "peek"],
+    ids="withColumn each map flatMap filter class_of_a_filter peek combiner".split(),
 )
 @pytest.mark.parametrize("rows", [[(1,), (9,), (2,)], [(1,), (9,)]], ids=["within", "last"])
 def test_a_stop_iteration_of_a_function_loses_no_tuples(rows: list[Any], step: Any) -> None:

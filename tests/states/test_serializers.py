@@ -406,3 +406,12 @@ def test_every_tag_is_in_the_table_of_the_documentation_and_means_what_that_says
             [value] = loads_plain(JSONSerializer(), [f" {written}".encode()])
             assert type(value).__name__ == kind
             assert dumps_plain(JSONSerializer(), [value]) == [f" {written}".encode()]
+
+
+def test_a_serializer_that_raises_stop_iteration_loses_no_values() -> None:
+    class Known(PickleSerializer):
+        def serialize(self, value: Any) -> bytes:
+            return next(b"%d" % each for each in (1, 2) if each == value)
+
+    with pytest.raises(SerializationError, match="a StopIteration of its serializer"):
+        dumped(Known(), [1, 9, 2])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, length_hint
 from typing import TYPE_CHECKING, Any
 
 from trident.kernels import column_forms
+from trident.kernels.calls import stopped
 from trident.kernels.column_forms import Totals
 from trident.kernels.kernel import Kernel, made_tuples
 from trident.kernels.keys import group_keys, key_columns, key_fields
@@ -112,8 +113,11 @@ class CombinerKernel(AggregateKernel):
         pending = iter(self._given(block))
         with task.at(self.step, names, block, pending):
             values = pending if self.partial else map(self.operation.init, pending)
-            for key, value in zip(keys, values, strict=True):
+            remaining = iter(keys)
+            for value, key in zip(values, remaining, strict=False):
                 totals[key] = combine(totals[key], value) if key in totals else value
+            if length_hint(remaining):
+                raise stopped()
 
     def _given(self, block: Block) -> Sequence[Any]:
         if self.partial:

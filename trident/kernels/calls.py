@@ -107,11 +107,16 @@ def one_for_each(calls: Iterator[Any], length: int) -> list[Any]:
     """The results of the calls, which `map` ends where a function raises StopIteration."""
     made = list(calls)
     if len(made) != length:
-        raise RuntimeError(
-            "it raised StopIteration, as next() does when nothing is left: "
-            "give next() a default, or raise another error"
-        )
+        raise stopped()
     return made
+
+
+def stopped() -> RuntimeError:
+    """What a StopIteration of a function becomes, which `map` would take for its end."""
+    return RuntimeError(
+        "it raised StopIteration, as next() does when nothing is left: "
+        "give next() a default, or raise another error"
+    )
 
 
 def _holds_tuples(values: Sequence[Any]) -> bool:
