@@ -7,12 +7,14 @@ import sqlite3
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trident.api.topology import TridentTopology
 from trident.backends import kafka
 from trident.backends.memory import MemoryMapState
+from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.batch.watchpoints import POINTS, watching
 from trident.cli.main import main
@@ -20,6 +22,7 @@ from trident.errors import PlanError
 from trident.operations.builtin import Sum
 from trident.operations.dead_letters import KeepLetters, letter
 from trident.operations.emitted import ListCollector
+from trident.operations.letter_folder import LetterFolder
 from trident.plan.dead_letters import with_dead_letters
 from trident.spouts.dead_letters import DeadLetterSpout, read_letters
 from trident.spouts.fixed import FixedBatchSpout
@@ -31,6 +34,7 @@ DAY = date(2026, 1, 2)
 FIELDS = "text string, day date"
 ROWS = [("1", DAY), ("x\ty\ud800", DAY), ("3", None), ("z", DAY), ("5", None)]
 LETTERS = "dead_letters.numbers"
+PLACES = ["sqlite:{}/letters.db", "file:{}/letters"]
 
 
 def parsed(text: str) -> int:
@@ -56,15 +60,23 @@ def play(folder: Path, kept: str | StateFactory | None, again: str | None = None
         run.awaitTermination(60)
 
 
+def opened(url: str) -> Any:
+    """The state of dead letters at a URL."""
+    parsed = StateURL.parse(url)
+    factory = LetterFolder.of(parsed) if parsed.scheme == "file" else state_from_url(parsed)
+    return factory.makeState()
+
+
 def total(folder: Path) -> int:
     state = state_from_url(f"sqlite:{folder / 'sums.db'}?prefix=sum").makeState()
     return int(state.get())
 
 
+@pytest.mark.parametrize("place", PLACES)
 def test_letters_are_listed_shown_and_put_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = f"sqlite:{tmp_path / 'letters.db'}"
+    url = place.format(tmp_path)
     play(tmp_path, url)
     assert total(tmp_path) == 9
     assert main(["dead-letters", "list", url]) == 0
@@ -81,9 +93,12 @@ def test_letters_are_listed_shown_and_put_back(
         assert total(tmp_path) == 209
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("point", POINTS)
-def test_a_run_that_dies_anywhere_keeps_each_letter_once(tmp_path: Path, point: str) -> None:
-    url = f"sqlite:{tmp_path / 'letters.db'}"
+def test_a_run_that_dies_anywhere_keeps_each_letter_once(
+    tmp_path: Path, point: str, place: str
+) -> None:
+    url = place.format(tmp_path)
 
     def die(reached: str, token: Token) -> None:
         if reached == point and token.txid == 2:
@@ -93,7 +108,7 @@ def test_a_run_that_dies_anywhere_keeps_each_letter_once(tmp_path: Path, point: 
         play(tmp_path, url)
     play(tmp_path, url)
     assert total(tmp_path) == 9
-    with closing(state_from_url(f"{url}?prefix={LETTERS}").makeState()) as state:
+    with closing(opened(f"{url}?prefix={LETTERS}")) as state:
         assert [(each.batch, each.tuple["text"]) for each in read_letters(state)] == [
             (1, "x\ty\ud800"),
             (2, "z"),
@@ -123,11 +138,13 @@ def test_a_topic_takes_a_letter_as_a_record() -> None:
     assert json.loads(told["tuple"]) == {"a": 1.5, "b": "<class 'object'>"}
 
 
+@pytest.mark.parametrize("place", PLACES)
 def test_where_there_are_none_the_command_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["dead-letters", "list", f"sqlite:{tmp_path / 'none.db'}"]) == 2
-    assert "there are no dead letters at 'sqlite:" in capsys.readouterr().err
+    assert main(["dead-letters", "list", place.format(tmp_path)]) == 2
+    scheme, _, _ = place.partition(":")
+    assert f"there are no dead letters at '{scheme}:" in capsys.readouterr().err
 
 
 def test_a_table_takes_letters_as_rows(tmp_path: Path) -> None:

@@ -102,6 +102,16 @@ def test_the_first_words_are_those_of_all_batches(tmp_path: Path) -> None:
     ]
 
 
+def test_lines_that_are_no_json_count_once_they_are_mended(tmp_path: Path) -> None:
+    bad, first, second, mended, same = printed(tmp_path, "json_lines.py")
+    assert bad == '[["ann",5],["bob",null],["eve",2]]'
+    for letter in (first, second):
+        assert letter.startswith("1\tdead_letters.lines\tmap(parsed, ")
+    assert "JSONDecodeError: Expecting" in first
+    assert "amount" in second
+    assert mended == same == '[["ann",8],["bob",7],["eve",2]]'
+
+
 def test_a_page_names_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text()
     files = [path.name for path in EXAMPLES.glob("*.py")]

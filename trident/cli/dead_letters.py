@@ -7,10 +7,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
-from trident.cli.named import NamedState, named_state
+from trident.cli.named import named_state
+from trident.operations.letter_folder import LetterFolder, prefixes_in
 from trident.plan.dead_letters import PREFIX
 from trident.spouts.dead_letters import KeptLetter, read_letters
 from trident.states.errors import UsageError
@@ -29,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         part = choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
         part.add_argument(
             "url",
-            help="what start(dead_letters=…) was given, a map's URL; with prefix= those of one "
-            "group, by default dead_letters. and its id",
+            help="what start(dead_letters=…) was given, the URL of a map or a folder; with prefix= "
+            "those of one group, by default dead_letters. and its id",
         )
         part.add_argument("--step", default="", help="only of steps whose text has this in it")
         part.add_argument("--batch", type=int, help="only of this batch")
@@ -38,28 +40,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for named in _states(arguments.url):
-        with closing(named.open()) as state:
+    for prefix, opened in _states(arguments.url):
+        with closing(opened) as state:
             state.control.expect()
             found = [each for each in read_letters(state) if _is_asked(arguments, each)]
-            prefix = state.backing.prefix
-        for line in _shown(arguments, str(prefix), found):
+        for line in _shown(arguments, prefix, found):
             print(line)
     return 0
 
 
-def _states(text: str) -> list[NamedState]:
+def _states(text: str) -> Iterator[tuple[str, Any]]:
     """The states of dead letters at a URL: that of its prefix, or those of all groups."""
     url = StateURL.parse(text)
-    if "prefix" in url.options:
-        return [named_state(text)]
-    factory = state_from_url(url)
-    known = factory.store.open().prefixes() if isinstance(factory, MapStateFactory) else []
+    folder = LetterFolder.of(url) if url.scheme == "file" else None
+    names = [url.options["prefix"]] if "prefix" in url.options else _names(url, folder)
+    for name in names:
+        yield name, folder.named(name).makeState() if folder else named_state(text, name).open()
+
+
+def _names(url: StateURL, folder: LetterFolder | None) -> list[str]:
+    if folder is not None:
+        known = prefixes_in(folder.path)
+    else:
+        factory = state_from_url(url)
+        known = factory.store.open().prefixes() if isinstance(factory, MapStateFactory) else []
     names = [name for name in known if name.startswith(PREFIX)]
     if not names:
         advice = "Add prefix=…, where the topology was started with one."
         raise UsageError("there are no dead letters at", str(url), (), advice)
-    return [named_state(text, prefix=name) for name in names]
+    return names
 
 
 def _is_asked(arguments: argparse.Namespace, letter: KeptLetter) -> bool:

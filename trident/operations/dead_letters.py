@@ -51,7 +51,7 @@ def _tree(value: Any) -> Any:
 
 
 class KeepLetters(StateUpdater[Any]):
-    """Keeps dead letters: in a map by batch and number, or in a topic as a record each."""
+    """Keeps dead letters: in a map by batch and number, in a folder or a topic as JSON."""
 
     def updateState(
         self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector

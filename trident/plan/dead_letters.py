@@ -12,6 +12,7 @@ from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.errors import PlanError
 from trident.operations.dead_letters import LETTER, KeepLetters
+from trident.operations.letter_folder import LetterFolder
 from trident.plan import lowering
 from trident.plan.arguments import Given
 from trident.plan.builder import Builder
@@ -57,8 +58,8 @@ def _dying(group: BatchGroup) -> tuple[SparingNode, ...]:
 
 
 def _kept_in(place: Any) -> Any:
-    """What a place is: that of a URL is a table where it has ``table=``, a topic of Kafka's, or a
-    map."""
+    """What a place is: that of a URL is a table where it has ``table=``, a topic of Kafka's, a
+    folder, or a map."""
     if not isinstance(place, str):
         return place
     url, _, options = place.partition("?")
@@ -72,5 +73,7 @@ def _kept_in(place: Any) -> Any:
 
         hosts = ",".join(f"{host}:{port or 9092}" for host, port in parsed.hosts)
         return kafka.sink(hosts, parsed.path.strip("/"))
+    if parsed.scheme == "file":
+        return LetterFolder.of(parsed)
     # Letters are few: the driver writes them, unless the URL says otherwise.
     return replace(parsed, options={"hosted": "driver", **parsed.options})

@@ -9,17 +9,20 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
+from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.operations.interfaces import TridentCollector
+from trident.operations.letter_folder import LetterFolder
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout, SpoutKind
 from trident.states.errors import CorruptStateError, StateError
+from trident.states.state import StateFactory
 from trident.states.typed_json import untagged
 from trident.states.values import Token
 from trident.tuples.fields import Fields, FieldsLike
 
 
 class KeptLetter(NamedTuple):
-    """A dead letter that a map holds."""
+    """A dead letter that a map or a folder holds."""
 
     batch: int
     number: int
@@ -30,7 +33,7 @@ class KeptLetter(NamedTuple):
 
 
 def read_letters(state: Any) -> list[KeptLetter]:
-    """The committed dead letters of a map, in the order of their batches.
+    """The committed dead letters of a state, in the order of their batches.
 
     Raises CorruptStateError where there is anything else.
     """
@@ -61,8 +64,8 @@ class DeadLetterSpout(ITridentSpout):
     Parameters
     ----------
     url : str
-        The map that keeps them: what ``start(dead_letters=…)`` was given, with ``prefix=`` and the
-        name of the state, ``dead_letters.`` and the id of the group.
+        The map or the folder that keeps them: what ``start(dead_letters=…)`` was given, with
+        ``prefix=`` and the name of the state, ``dead_letters.`` and the id of the group.
     fields : Fields
         Those of the tuples at the step. Letters with other fields are of other steps, and are left
         out.
@@ -82,7 +85,10 @@ class DeadLetterSpout(ITridentSpout):
     kind: ClassVar[SpoutKind] = "transactional"
 
     def __init__(self, url: str, fields: FieldsLike) -> None:
-        self._factory = state_from_url(url)
+        parsed = StateURL.parse(url)
+        self._factory: StateFactory = (
+            LetterFolder.of(parsed) if parsed.scheme == "file" else state_from_url(parsed)
+        )
         self._fields = Fields.of(fields)
 
     def getCoordinator(
