@@ -152,6 +152,10 @@ class WhatIsKept(ABC):
         """Return the same for drivers that are forked, and run without Spark."""
         return self
 
+    def options(self, place: EpisodePlace) -> dict[str, Any]:
+        """Return arguments with which its topology has to be started."""
+        return {}
+
     @abstractmethod
     def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         """Return the topology of an episode, over a source, for one of its drivers."""
@@ -180,7 +184,7 @@ class KeptInMaps(WhatIsKept):
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
         # What it reads from doesn't matter here.
         plan = self.declared(place, FixedBatchSpout("word string", 1), 0).plan()
-        with _views(plan) as states:
+        with views_of(plan) as states:
             by_state: dict[str, list[tuple[Any, ...] | None]] = {}
             for name, key in keys:
                 by_state.setdefault(name, []).append(key)
@@ -233,7 +237,7 @@ class Declared(Contender):
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
         # Attempts may fail as their tasks do; and some drivers let batches overlap.
-        options = {**place.checkpoints, "retries": _RETRIES}
+        options = {**place.checkpoints, **self.kept.options(place), "retries": _RETRIES}
         options |= {"max_pending": 3} if life.number % 4 == 3 else {}
         with self.declared(place, life).start(None, trigger="available", **options) as run:
             run.awaitTermination()
@@ -248,7 +252,7 @@ def truth_of(make: TopologyFunction, record: Record) -> Truth:
     factory = MapStateFactory(MemoryStore(uuid4().hex, prefix=None))
     topology = make(Words(record, 1, "truth"), factory)
     readings: list[Reading] = []
-    with _views(topology.plan()) as states:
+    with views_of(topology.plan()) as states:
         pairs = [(group, state) for _, group, state in states]
 
         def query(views: Sequence[Any]) -> Reading:
@@ -269,7 +273,7 @@ def truth_of(make: TopologyFunction, record: Record) -> Truth:
 
 
 @contextmanager
-def _views(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
+def views_of(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
     """Give each state that batches update: its name, its group, and the state itself."""
     groups = {node: group.id for group in plan.groups for node in group.updates}
     if not groups:

@@ -81,7 +81,8 @@ class DeclaredForSpark(Declared):
     taken_over = 0.3  # there are fewer rounds
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        options = place.checkpoints | {"trigger": "available", "engine": "spark"}
+        options = place.checkpoints | self.kept.options(place)
+        options |= {"trigger": "available", "engine": "spark"}
         with self.declared(place, life).start(session(self.server), **options) as run:
             run.awaitTermination()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trident.backends.state_url import StateURL
+from trident.chaos.bad_words import LetterFilesStore, LettersStore
 from trident.chaos.changing import ChangedStore
 from trident.chaos.contender import Contender, TopologyFunction
 from trident.chaos.expiring import ExpiringStore
@@ -33,7 +34,13 @@ from trident.states.printable import masked, one_line
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
 _URLS = ("state", "rows", "checkpoint")
-_CASES = {"expire": ExpiringStore, "change": ChangedStore, "rebuild": RebuiltStore}
+_CASES = {
+    "expire": ExpiringStore,
+    "change": ChangedStore,
+    "rebuild": RebuiltStore,
+    "letters": LettersStore,
+    "letter-files": LetterFilesStore,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case",
         choices=[*_CASES],
         help="what happens besides: entries expire; the topology is another one in each driver; or "
-        "drivers build the states anew, and swap them in, while an old run goes on",
+        "drivers build the states anew, and swap them in, while an old run goes on; or a step "
+        "fails with one of five words, and dead letters are compared too, in a map or a folder",
     )
     parser.add_argument(
         "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
