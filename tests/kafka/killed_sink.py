@@ -1,4 +1,7 @@
-"""A program that writes to a sink and is killed while it does; run as ``python -m``."""
+"""A program that writes to two sinks and is killed while it does; run as ``python -m``.
+
+Every seventh number is bad, and becomes a dead letter.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,21 @@ from trident.batch.watchpoints import watching
 from trident.states import Token
 
 NUMBERS = 60
+SEVENTH = 7
+
+
+def checked(number: int) -> bool:
+    if number % SEVENTH == 0:
+        raise ValueError("a bad number")
+    return True
 
 
 def topology(servers: str, topic: str) -> TridentTopology:
     """Numbers from 0, three a batch."""
     made = TridentTopology()
     numbers = FixedBatchSpout("number long", 3, *([number] for number in range(NUMBERS)))
-    made.newStream("numbers", numbers).partitionPersist(
+    good = made.newStream("numbers", numbers).filter("number", checked, on_error="dead-letter")
+    good.partitionPersist(
         kafka.sink(servers, topic), "number", KafkaStateUpdater("number"), name="numbers"
     )
     return made
@@ -38,7 +49,10 @@ def main(folder: Path, servers: str, topic: str, how: str, number: float) -> Non
 
     if how == "clock":
         signal.setitimer(signal.ITIMER_REAL, number)  # nobody handles it: the system ends us
-    started = topology(servers, topic).start(checkpoint=folder / "run", trigger="available")
+    letters = f"kafka://{servers}/{topic}.bad"
+    started = topology(servers, topic).start(
+        checkpoint=folder / "run", trigger="available", dead_letters=letters
+    )
     with watching(watch), started as run:
         run.awaitTermination()
 

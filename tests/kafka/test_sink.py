@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import signal
@@ -66,6 +67,11 @@ def values_of(sink: kafka.KafkaSink, limit: int = 10_000) -> list[bytes]:
         return found
     finally:
         reader.close()
+
+
+def letters_of(sink: kafka.KafkaSink) -> list[int]:
+    """The numbers of dead letters."""
+    return [json.loads(json.loads(value)["tuple"])["number"] for value in values_of(sink)]
 
 
 @pytest.fixture
@@ -239,16 +245,22 @@ def test_a_sink_shows_no_secret_and_keeps_its_own_settings() -> None:
 def test_a_sink_is_exact_whenever_its_driver_is_killed(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic()
     sink = kafka.sink(broker.servers, topic, prefix="numbers")
+    bad = kafka.sink(
+        broker.servers, broker.topic(name=f"{topic}.bad"), prefix="dead_letters.numbers"
+    )
     rounds = [(point, number) for number in (0, 1) for point in POINTS]
     rounds += [("clock", 0.4 + 0.1 * number) for number in range(6)]
     random.Random(3).shuffle(rounds)
-    expected = [str(number).encode() for number in range(killed_sink.NUMBERS)]
+    numbers = range(killed_sink.NUMBERS)
+    expected = [str(number).encode() for number in numbers if number % killed_sink.SEVENTH]
     for how, number in rounds:
         ended = forks.run(killed_sink, tmp_path, broker.servers, topic, how, number)
         assert ended.code in (0, -signal.SIGKILL, -signal.SIGALRM), ended.printed
-        seen = values_of(sink)
+        seen, letters = values_of(sink), letters_of(bad)
         assert seen == expected[: len(seen)]
+        assert letters == [*numbers[:: killed_sink.SEVENTH]][: len(letters)]
     killed_sink.main(tmp_path, broker.servers, topic, "nowhere", 0)
     assert values_of(sink) == expected
+    assert letters_of(bad) == [*numbers[:: killed_sink.SEVENTH]]
     # Attempts whose transaction was committed, and they were not: more than a plain reader wants.
     assert len(broker.read(topic)) > len(expected)
