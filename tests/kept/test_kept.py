@@ -56,7 +56,18 @@ class Left:
 
     @property
     def opaque(self) -> list[str]:
-        return [name for name in self.urls if ALL[name][0] == "opaque"]
+        return [name for name in self.sums_of if ALL[name][0] == "opaque"]
+
+    @property
+    def sums_of(self) -> list[str]:
+        """The states of sums: the other ones are of windows."""
+        return [name for name in self.urls if name in ALL]
+
+    def windows(self) -> dict[tuple[int, int], int]:
+        """The sums of the windows that have ended, by begin and end."""
+        state: Any = state_from_url(self.urls["ended"]).makeState()
+        with closing(state):
+            return {(begin, end): total for begin, end, total in state.getTuples()}
 
     def sums(self, name: str) -> Sums:
         """All that a reader finds in a state; the single sum is under no key."""
@@ -124,9 +135,19 @@ def test_what_earlier_versions_left_is_gone_on_from(left: Left) -> None:
     """A plain value counts a batch again that ran again; nothing else does."""
     run(left.urls, left.checkpoint, BATCHES)
     again = [BATCHES[FAILED - 1], *([BATCHES[LAST - 1]] if left.was_killed else [])]
-    assert {name: left.sums(name) for name in left.urls} == {
+    assert {name: left.sums(name) for name in left.sums_of} == {
         name: summed([*BATCHES, *again] if ALL[name][0] == "nontransactional" else BATCHES, name)
-        for name in left.urls
+        for name in left.sums_of
+    }
+
+
+@pytest.mark.parametrize("left", sorted(NEWEST.glob("*")), ids=identify, indirect=True)
+def test_windows_that_an_earlier_version_left_open_end(left: Left) -> None:
+    """Each has the rows before and after, once; the last one is still open."""
+    run(left.urls, left.checkpoint, BATCHES)
+    ns = [n for _, _, n in chain(*BATCHES)]
+    assert left.windows() == {
+        (at, at + 4): sum(ns[at : at + 4]) for at in range(0, len(ns) - 4, 4)
     }
 
 

@@ -55,6 +55,8 @@ LATER = {
 }
 """States whose values have a moment at which they end, or a version of their form."""
 ALL = {**STATES, **LATER}
+WINDOWS = {name: ("opaque", "json", name) for name in ("open", "ended")}
+"""The open windows, and the table of those that have ended: four rows each, in order."""
 
 
 class VersionedSum(Sum):
@@ -68,7 +70,7 @@ class VersionedSum(Sum):
 
 def urls(store: str, place: str, prefix: str = "", later: bool = True) -> dict[str, str]:
     """The URLs of all states in a file, or in a database of Redis that others may use as well."""
-    states = ALL if later else STATES
+    states = {**ALL, **WINDOWS} if later else STATES
     layout = "" if store == "sqlite" else f"&layout={store}"
     return {
         name: f"{place}?kind={kind}&serializer={serializer}&prefix={prefix}{name}{layout}"
@@ -82,15 +84,29 @@ def run(urls: dict[str, str], checkpoint: Path, batches: list[list[Row]]) -> Non
     spout = FixedBatchSpout("word string, part long, n long", len(batches[0]), *chain(*batches))
     rows = topology.newStream("rows", spout)
     for name, url in urls.items():
+        if name in WINDOWS:
+            continue
         fields = KEYS[ALL[name][2]]
         given: Any = rows.groupBy(*fields) if fields else rows
         total = VersionedSum() if name.endswith("versioned") else Sum()
         ends = {"expire_after": timedelta(days=36500)} if name.endswith("expiring") else {}
         given.persistentAggregate(url, "n", total, "sum", name=name, **ends)
+    if "open" in urls:
+        keep_windows(rows, urls)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of states that can't be exact: they are here for that
         with topology.start(checkpoint=checkpoint, trigger="available") as going:
             going.awaitTermination(60)
+
+
+def keep_windows(rows: Any, urls: dict[str, str]) -> None:
+    """Sum each four rows: the bit of a row's number is its time."""
+    from trident import TumblingDurationWindow
+
+    four = TumblingDurationWindow.of(timedelta(milliseconds=4)).withTimestampField("at")
+    timed = rows.each("n", lambda n: [n.bit_length() - 1], "at long")
+    windows = timed.window(four, urls["open"], "n", Sum(), "sum", name="open")
+    windows.persistWindows(urls["ended"], name="ended")
 
 
 def run_first(store: str, place: str, checkpoint: Path, how: str) -> None:
