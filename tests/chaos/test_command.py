@@ -15,6 +15,9 @@ from trident.testing.servers.seaweedfs import SeaweedServer
 
 pytestmark = pytest.mark.slow
 
+EXPIRE, CHANGE = "tests.chaos.expiring:ExpiringStore", "tests.chaos.changing:ChangedStore"
+LETTERS = "tests.chaos.bad_words:LettersStore"
+
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
@@ -175,10 +178,11 @@ def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> No
         (["--rows", "redis:"], "no server is started for 'redis'"),
         (["trident.chaos.store:opened", "--rows", "sqlite:"], "has a topology of its own"),
         (["--state", "sqlite:", "--checkpoint", "redis://:s3cret@h"], "found 'redis://***@h'"),
-        (["--rows", "sqlite:", "--case", "change"], "--case is for maps"),
+        (["--rows", "sqlite:", "--case", "rebuild"], "--case is for maps"),
+        (["--state", "sqlite:", "--case", "swap"], "is written module:name"),
         (
-            ["trident.chaos.store:opened", "--state", "sqlite:", "--case", "expire"],
-            "--case expire has a topology of its own",
+            ["trident.chaos.store:opened", "--state", "sqlite:", "--case", EXPIRE],
+            f"--case {EXPIRE} has a topology of its own",
         ),
     ],
 )
@@ -191,7 +195,9 @@ def test_wrong_use_is_told_in_one_line_with_what_to_do(
     assert advice in told
 
 
-@pytest.mark.parametrize(("case", "seen"), [("expire", ""), ("change", ""), ("rebuild", "swap ")])
+@pytest.mark.parametrize(
+    ("case", "seen"), [(EXPIRE, ""), (CHANGE, ""), (LETTERS, ""), ("rebuild", "swap ")]
+)
 def test_counts_are_exact_whatever_else_happens(case: str, seen: str, tmp_path: Path) -> None:
     words = ("--rounds", "14", "--words", "150", "--seed", "5", "--table", "table.md")
     said = chaos(tmp_path, "--state", "sqlite:", "--case", case, *words)

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
+from tests.chaos.changing import VERSIONS, Total, add_up, number
 from tests.topologies.conftest import PATIENCE, contents
 from trident import GeneratorSpout, TridentTopology
 from trident.backends import state_from_url
 from trident.batch.watchpoints import POINTS, watching
-from trident.chaos.changing import VERSIONS, Total, add_up, number
 from trident.log.errors import LogMismatchError
 from trident.states import ValueSchema
 from trident.states.maps.factory import MapStateFactory

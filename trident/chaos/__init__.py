@@ -13,9 +13,7 @@ files of this package, in the order in which they build on each other:
 ``store``          the store, given or started; ``servers`` has those, and what is done to them
 ``tables``         tables of rows: their record, written by a topology and by hand
 ``rounds``         what happens to the drivers of an episode, and episode after episode
-``expiring``       a topology whose entries expire; ``changing``: one that is another in each driver
-``rebuilding``     one whose states are built anew beside it, and swapped in
-``bad_words``      one with a step that fails with some words, which are dead letters then
+``rebuilding``     a topology whose states are built anew beside it, and swapped in
 ``on_spark``       the same on Spark
 ``report``         what was counted, and how it is said
 =================  ==============================================================================

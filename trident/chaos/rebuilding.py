@@ -157,7 +157,7 @@ class RebuiltStore(MapStore):
     ) -> Declared:
         if not isinstance(source, OwnSpout) or way.episode is not Episode:
             advice = "Leave --spark out, and take --source opaque or transactional."
-            what = "--case rebuild: drivers without Spark are killed, and there is a spout"
+            what = "--case rebuild: it runs without Spark, and takes a spout"
             raise UsageError(what, "", (), advice)
         return Rebuilt(name, self.kept(make).forked(), source)
 

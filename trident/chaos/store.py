@@ -74,6 +74,9 @@ class TestedStore(ABC):
     def compared(self, way: Way, record: Any, source: WordSource) -> Sequence[Contender]:
         """Return what can't be exact."""
 
+    def truth_of_compared(self, record: Any) -> Truth:
+        return self.truth(word_count, record)
+
 
 @dataclass(frozen=True)
 class MapStore(TestedStore):

@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trident.backends.state_url import StateURL
-from trident.chaos.bad_words import LetterFilesStore, LettersStore
-from trident.chaos.changing import ChangedStore
 from trident.chaos.contender import Contender, TopologyFunction
-from trident.chaos.expiring import ExpiringStore
 from trident.chaos.rebuilding import RebuiltStore
 from trident.chaos.report import Tally, Tested, append_row
 from trident.chaos.rounds import Campaign, Episode
@@ -26,7 +23,6 @@ from trident.chaos.store import MapStore, TestedStore, opened
 from trident.chaos.tables import TableStore
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Way
-from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
 from trident.states.errors import UsageError
 from trident.states.printable import masked, one_line
@@ -34,13 +30,6 @@ from trident.states.printable import masked, one_line
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
 _URLS = ("state", "rows", "checkpoint")
-_CASES = {
-    "expire": ExpiringStore,
-    "change": ChangedStore,
-    "rebuild": RebuiltStore,
-    "letters": LettersStore,
-    "letter-files": LetterFilesStore,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,10 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--case",
-        choices=[*_CASES],
-        help="what happens besides: entries expire; the topology is another one in each driver; or "
-        "drivers build the states anew, and swap them in, while an old run goes on; or a step "
-        "fails with one of five words, and dead letters are compared too, in a map or a folder",
+        help="what happens besides; rebuild: drivers build the states anew and swap them in, while "
+        "an old run goes on; module:class: a case of your own, as a checkout has in its tests",
     )
     parser.add_argument(
         "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
@@ -142,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not found.tally.errors:
                 _say("for comparison, what can't be exact:")
                 for contender in compared:
-                    truth = store.truth(word_count, record)
+                    truth = store.truth_of_compared(record)
                     compared[contender] = tested(contender, truth, _seen_to_fail)
         finally:  # also when it is interrupted
             _end(arguments, found, compared)
@@ -172,9 +159,14 @@ def _end(
 
 
 def _opened(arguments: argparse.Namespace, folder: Path) -> AbstractContextManager[TestedStore]:
-    made = TableStore if arguments.rows else _CASES.get(arguments.case, MapStore)
+    case = arguments.case
+    made: type[TestedStore] = MapStore if not case else RebuiltStore
+    if arguments.rows:
+        made = TableStore
+    elif case not in (None, "rebuild"):
+        made = named(case)
     if not made.takes_topology and arguments.topology != _DEFAULT:
-        own = "--rows" if arguments.rows else f"--case {arguments.case}"
+        own = "--rows" if arguments.rows else f"--case {case}"
         raise UsageError(f"{own} has a topology of its own; --state takes", arguments.topology)
     return opened(made, arguments.state or arguments.rows, folder)
 

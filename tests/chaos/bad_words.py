@@ -14,6 +14,7 @@ from trident.chaos.contender import EpisodePlace, Maps, Reader, TopologyFunction
 from trident.chaos.record import Record
 from trident.chaos.store import MapStore
 from trident.chaos.truth import Key, Reading, Truth
+from trident.chaos.word_count import topology as word_count
 from trident.operations.builtin import Count
 from trident.operations.letter_folder import LetterFolder
 from trident.plan.dead_letters import PREFIX, with_dead_letters
@@ -123,6 +124,9 @@ class LettersStore(MapStore):
 
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
         return truth_of(counted_apart, record)
+
+    def truth_of_compared(self, record: Record) -> Truth:
+        return truth_of(word_count, record)
 
     def kept(self, make: TopologyFunction) -> Maps:
         return WithLetters(self.factory(), topology, self.in_folder)

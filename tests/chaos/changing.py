@@ -201,7 +201,7 @@ class ChangedStore(MapStore):
     ) -> Changed:
         if not isinstance(source, OwnSpout):
             advice = "Take --source opaque or transactional."
-            raise UsageError("--case change: only spouts may come and go", "", (), advice)
+            raise UsageError("only spouts may come and go", "", (), advice)
         kept = ChangedMaps(factory, replace(source, record=self._others(source.record)))
         engines = way.declared(name, kept, source), Way().declared(name, kept, source)
         return Changed(name, kept, source, engines)
