@@ -16,7 +16,7 @@ from benchmarks.sizes import command as sizes
 
 NAMES = (
     *("sqlite", "keys", "local", "batches", "pending", "engines", "commits", "drpc", "serve"),
-    *("windows", "operations", "columns", "look_ups", "rebuild"),
+    *("windows", "operations", "columns", "look_ups", "rebuild", "states_frame"),
     *("kafka", "spark", "stores", "spark_redis", "spark_postgres", "rows", "connect", "yahoo"),
 )
 
