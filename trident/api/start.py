@@ -32,7 +32,7 @@ from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.held import HeldCheckpoint
 from trident.log.staging import StagingArea
 from trident.plan.dead_letters import with_dead_letters
-from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.nodes import StateNode
 from trident.plan.places import described_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.substitution import located
@@ -171,7 +171,7 @@ def _clock(
     )
     source = folder.below(SPARKS_LOG).place if folder else "the spouts"
     runner = _runner(group, checkpoint, states, source, policy)
-    streams = {each.stream_id: _schema(each) for each in group.sources}
+    streams = {each.stream_id: each.kept_schema for each in group.sources}
     sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
     if folder is not None and (newest := checkpoint.log(group.id).newest()) is not None:
         area = StagingArea(folder.below(STAGED))
@@ -218,11 +218,3 @@ def _open(
         topology={"states": described_states(group), "sources": dict(sources)},
         accept_change=options.accept_change,
     )
-
-
-def _schema(source: SourceNode) -> str:
-    """A stream's schema as the log keeps it, with what else decides which rows it has."""
-    kinds = source.fields.types.items()
-    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
-    text += "" if source.output_mode == "append" else f"; {source.output_mode}"
-    return f"{text}; history until {source.until}" if source.until else text

@@ -262,6 +262,14 @@ class SourceNode(BeginningNode):
     def stream_text(self) -> str:
         return f"{self.kind} stream of {self.fields}"
 
+    @property
+    def kept_schema(self) -> str:
+        """The schema as the log keeps it, with what else decides which rows there are."""
+        kinds = self.fields.types.items()
+        text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
+        text += "" if self.output_mode == "append" else f"; {self.output_mode}"
+        return f"{text}; history until {self.until}" if self.until else text
+
 
 class DRPCNode(BeginningNode):
     """The beginning of a query: one tuple ``args``, a string."""
