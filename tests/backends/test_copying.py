@@ -28,6 +28,7 @@ from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.backends.urls import state_from_url
 from trident.errors import (
     CopyError,
+    CorruptStateError,
     LostStateError,
     MovedStateError,
     NoStateError,
@@ -51,7 +52,7 @@ from trident.states import (
 from trident.states.backing_map import IBackingMap, has_pages
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.maps.copying import CopyProgress
-from trident.states.maps.moving import swap_states
+from trident.states.maps.moving import check_places, swap_states
 from trident.states.maps.stored_map import StoredMap
 from trident.storm import TupleCollectionGet
 from trident.testing.servers.promised import Served
@@ -696,3 +697,25 @@ def test_in_each_store_another_state_takes_the_place_of_one(
             writer.beginCommit(3)
         assert reader.multiGet([("dog",)]) == [5]
     assert factory.located() == factory.at(prefix)
+
+
+@pytest.mark.parametrize("row", BACKENDS, ids=lambda row: row.name)
+def test_in_each_store_readers_follow_to_values_of_another_kind_or_none_moves(
+    row: Backend, request: pytest.FixtureRequest
+) -> None:
+    factory: Any = row.factory(request.getfixturevalue(row.fixture).url)
+    anew, prefix = factory.of_kind(StateType.TRANSACTIONAL), f"{uuid4().hex}_2"
+    kept_apart = factory.identity[0] in ("sqlite", "postgresql")
+    with closing(factory.makeState()) as reader:
+        for made, value in ((factory, 1), (anew.at(prefix), 5))[: 1 if kept_apart else 2]:
+            with closing(made.makeState()) as state:
+                state.beginCommit(1)
+                state.multiPut([("dog",)], [value])
+                state.commit(1)
+        if kept_apart:
+            with pytest.raises(CorruptStateError, match="keeps opaque .* another (name|prefix)"):
+                check_places([anew])
+        else:
+            swap_states([(anew, prefix)])
+            assert reader.multiGet([("dog",)]) == [5]
+            assert factory.located() == anew.at(prefix)
