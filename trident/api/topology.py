@@ -637,9 +637,9 @@ class TridentTopology(Published):
             an `on_error` were given.
         dead_letters : StateFactory, URL, StateSpec or Rows, optional
             Where dead letters are kept, each once, as part of their batch: a map, by batch and
-            number; a table of rows, whose URL ends with ``?table=letters``; or a topic,
-            ``kafka://host:9092/letters``. Each group has a state of its own, ``dead_letters.`` and
-            its id.
+            number; a table of rows, whose URL ends with ``?table=letters``; a topic,
+            ``kafka://host:9092/letters``; or a folder, ``file:letters``, by batch. Each group has a
+            state of its own, ``dead_letters.`` and its id.
 
         Returns
         -------
