@@ -79,8 +79,10 @@ def swap_states(
             for factory, prefix in states
         ]
         pairs = list(zip(olds, news, strict=True))
-        names = [factory.identity[2] for factory, _ in states]
-        own = [{name, *map(_prefix, pair)} for name, pair in zip(names, pairs, strict=True)]
+        own = [
+            {factory.identity[2], *(_name(factory, _prefix(state)) for state in pair)}
+            for (factory, _), pair in zip(states, pairs, strict=True)
+        ]
         _check_apart(own)
         for (old, new), place in zip(pairs, places or map(_prefix, olds), strict=True):
             _check_in_place(_prefix(old), _prefix(new), place)
@@ -185,11 +187,13 @@ def _check_untaken(
     factory: MapStateFactory, pairs: Sequence[tuple[StoredMap, StoredMap]], own: Set[str]
 ) -> None:
     """Raise where what is to take a place has that of yet another state, as far as is found."""
-    targets = {_prefix(new) for _, new in pairs}
-    for prefix in sorted({*pairs[0][0].backing.prefixes()} - own):
+    targets = {_name(factory, _prefix(new)) for _, new in pairs}
+    for prefix in sorted(pairs[0][0].backing.prefixes()):
+        if _name(factory, prefix) in own:
+            continue
         with suppress(StateError), closing(factory.at(prefix).makeMap()) as other:
             found = other.control.last()
-            if found is not None and found.move is not None and found.move.to in targets:
+            if found and found.move and _name(factory, found.move.to) in targets:
                 what = f"{found.move.to!r} can't take two places; it has that of the state"
                 raise UsageError(what, prefix, (), "Build a state for each of the two.")
 
@@ -200,6 +204,11 @@ def _check_one_log(olds: Sequence[StoredMap]) -> None:
         what = "the states that others are to take the places of belong to several logs:"
         advice = "Swap those of each log by a command of its own: python -m trident state swap."
         raise UsageError(what, ", ".join(sorted(logs)), (), advice)
+
+
+def _name(factory: MapStateFactory, prefix: str) -> str:
+    """What tells a prefix from others in its store, which may not heed the case of letters."""
+    return factory.at(prefix).identity[2]
 
 
 def _prefix(state: StoredMap) -> str:
