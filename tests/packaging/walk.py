@@ -96,7 +96,9 @@ class Walk:
         """Run a command of ours in this process."""
         output = StringIO()
         with redirect_stdout(output), self.modules():
-            assert main(words) == 0, output.getvalue()
+            status = main(words)
+        # What a doctor finds is a matter of the machine.
+        assert status == 0 or words[0] == "doctor", output.getvalue()
         self.printed += output.getvalue()
 
     def python(self, *words: str) -> str:
