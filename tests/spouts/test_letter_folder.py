@@ -72,12 +72,17 @@ def test_what_an_attempt_has_left_goes_when_the_next_one_begins(
     assert committed(state) == [(1, 1)][:letters]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
 def test_what_a_batch_has_left_that_was_committed_without_the_state_does_not_count(
-    tmp_path: Path,
+    tmp_path: Path, restarted: bool
 ) -> None:
     state = opened(tmp_path)
     written(state, 1)
     record = ControlRecord("log", Token(2, 0), 1, {1: 1})  # another attempt had nothing to do
+    if restarted:
+        state = opened(tmp_path)
+        state.control.catch_up(record, lambda found: None)
+        assert committed(state) == files(tmp_path) == []
     state.control.begin(record)
     state.control.announce(state.control.ready(record))
     assert committed(state) == files(tmp_path) == []

@@ -64,10 +64,11 @@ class LetterFiles(IBackingMap):
                 self._tidy = True
             if expected is not None:
                 before = ControlRecord.decode(expected)
-                announced = before.committed >= before.token.txid
-                counts = announced or after.is_committed(*before.token)
-                if before.token != after.token and not counts:
-                    self._folder.remove(_name(before.token.txid))
+                txid = before.token.txid
+                goes_on = before.token == after.token and after.committed < txid
+                counts = before.committed >= txid or after.is_committed(*before.token)
+                if not goes_on and not counts:
+                    self._folder.remove(_name(txid))
             self._folder.write(_CONTROL, [new])
         return True
 
