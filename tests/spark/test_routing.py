@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from trident.spark.routing import PARTITION, by_key
-from trident.spark.schemas import Schemas
+from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
 from trident.spark.versions import placed, table_of
 from trident.states.keys import encode_key
@@ -36,13 +36,15 @@ ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None
         ({"k": "binary", "s": "struct<a:double>"}, [(b"a\xff", {"a": 0.5}), (b"", None)]),
         ({"a": "string", "b": "long"}, [(word, 5) for word in ODD]),
         ({"a": "boolean", "b": "string"}, [(None, None), (True, None), (None, "null")]),
+        ({"${env:HOME}": "string"}, [("a",)]),
+        ({"a`'b": "string", "a.b": "string"}, [("a", "b")]),
     ],
     ids=lambda value: ",".join(value.values()) if isinstance(value, dict) else "",
 )
 def test_partitions_are_the_same(
     spark: SparkSession, types: dict[str, str], keys: list[tuple[Any, ...]]
 ) -> None:
-    ddl = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in types.items())
     frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
     columns = map(python_values, table_of(frame).combine_chunks().to_batches()[0].columns)
     found = [(tuple(key), partition) for *key, partition in zip(*columns, strict=True)]

@@ -27,11 +27,21 @@ def test_a_terminal_counts_the_seconds_and_shows_nothing_afterwards(
     assert terminal.getvalue().endswith("Starting Spark ... 0 s\r\033[K")
 
 
-@pytest.mark.parametrize("stream", [StringIO(), None])
-def test_a_file_or_a_pipe_gets_nothing(
-    stream: StringIO | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("stream", [StringIO(), None, object()])
+def test_a_file_or_a_pipe_gets_nothing(stream: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with starting.counted_seconds():
         pass
-    assert stream is None or stream.getvalue() == ""
+    assert not isinstance(stream, StringIO) or stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_spark_starts_also_where_the_error_output_is_closed(
+    early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    if early:
+        terminal.close()
+    with starting.counted_seconds():
+        terminal.close()

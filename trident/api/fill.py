@@ -31,10 +31,10 @@ def fill(state: str | StateURL | StateFactory, entries: Mapping[Any, Any]) -> No
     ------
     UsageError
         When a topology updates the state; for a state that is no map over a store.
-    StaleBatchError
-        When another call has filled the state meanwhile.
+    StaleBatchError, StateError
+        When another call fills the state at the same time: nothing of this one counts then.
     StateUnavailableError
-        When the store is away.
+        The same, or when the store is away.
 
     Notes
     -----

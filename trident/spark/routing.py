@@ -73,6 +73,8 @@ def _hashed(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
     """
     if any(kind != "string" and kind not in _PLAIN for kind in kinds):
         return None
+    if any("${" in name for name in names):  # a session puts settings there, within quotes too
+        return None
     columns = list(map(quoted, names))
     fields = ", ',', ".join(map(_json, columns, kinds))
     encoded = f"concat(chr(0), '[', {fields}, ']')"

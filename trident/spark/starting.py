@@ -15,14 +15,16 @@ _EVERY = 1.0
 def counted_seconds() -> Iterator[None]:
     """Count the seconds there, and leave nothing; where the error output is no terminal, do
     nothing."""
-    stream = sys.stderr
-    if stream is None or not stream.isatty():
+    stream, seen = sys.stderr, False
+    with suppress(AttributeError, ValueError):  # it is closed, or none, or only has write()
+        seen = stream.isatty()
+    if not seen:
         yield
         return
     over = Event()
 
     def write(line: str) -> None:
-        with suppress(OSError):  # Spark starts also where nobody can see it
+        with suppress(OSError, ValueError):  # Spark starts also where nobody can see it
             stream.write(f"\r\033[K{line}")
             stream.flush()
 
