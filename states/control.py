@@ -577,7 +577,8 @@ class Control:
         Returns
         -------
         bool
-            Whether the state now knows; False where a later attempt has begun already.
+            Whether the state now knows; False where a later attempt has begun already, or one
+            shard is further than the others, whose copy the next begin replaces.
 
         Raises
         ------
@@ -591,7 +592,7 @@ class Control:
         found = self.read()
         if found is None:
             raise LostStateError(self.name, record.token, self.where, self.lasts)
-        if found.log_id != record.log_id or found.token > record.token:
+        if found.log_id != record.log_id or found.token > record.token or found == record:
             return False
         # An earlier call may have been stored without an answer.
         if found.token == record.token and found.committed >= record.token.txid:

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from trident.backends.memory import MemoryMap
 from trident.errors import CorruptStateError
 from trident.states import ControlRecord, Token
+from trident.states.control import Control, Move
 from trident.states.sharding import least_control, may_spread
+from trident.states.values import StateType
 
 
 def record(txid: int, attempt: int = 0, log_id: str = "log") -> ControlRecord:
@@ -106,3 +109,30 @@ def test_a_plan_that_every_shard_has_begun_is_for_the_run_to_accept() -> None:
 def test_what_another_log_left_is_not_created_over() -> None:
     with pytest.raises(CorruptStateError, match="emptied only partly"):
         may_spread([None, FOREIGN, None], BEGUN, None, "counts")
+
+
+class TwoShards(MemoryMap):
+    """One with a second copy of the record."""
+
+    second: bytes | None = None
+
+    def getControl(self) -> bytes | None:
+        return least_control([super().getControl(), self.second], "counts")
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        if not may_spread([super().getControl(), self.second], new, expected, "counts"):
+            return False
+        self.second = new
+        return super().putControl(new, super().getControl())
+
+
+def test_a_swap_that_has_reached_one_shard_is_no_lost_write_of_the_run_that_goes_on() -> None:
+    backing = TwoShards("swapped")
+    control = Control(backing)
+    control.begin(record(5))
+    moved = record(5).moved(Move("elsewhere", StateType.OPAQUE)).encode()
+    ready = control.ready(record(5))
+    backing.second = moved
+    assert not control.announce(ready)
+    control.begin(record(6))
+    assert backing.second == record(6).encode()
