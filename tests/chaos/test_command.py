@@ -195,18 +195,15 @@ def test_wrong_use_is_told_in_one_line_with_what_to_do(
     assert advice in told
 
 
-@pytest.mark.parametrize(
-    ("case", "seen"), [(EXPIRE, ""), (CHANGE, ""), (LETTERS, ""), ("rebuild", "swap ")]
-)
-def test_counts_are_exact_whatever_else_happens(case: str, seen: str, tmp_path: Path) -> None:
-    words = ("--rounds", "14", "--words", "150", "--seed", "5", "--table", "table.md")
+@pytest.mark.parametrize("case", [EXPIRE, CHANGE, LETTERS, "rebuild"])
+def test_counts_are_exact_whatever_else_happens(case: str, tmp_path: Path) -> None:
+    words = ("--rounds", "9", "--words", "90", "--seed", "5", "--table", "table.md")
     said = chaos(tmp_path, "--state", "sqlite:", "--case", case, *words)
     assert said.status == 0, said.text + said.errors
-    assert said.kills > 3
+    assert said.kills > 0
     assert said.reads > 0
     assert (said.lost, said.duplicated, said.torn) == (0, 0, 0)
     assert all(said.compared)
-    assert seen in said.main
-    assert f"chaos --state sqlite: --case {case} --rounds 14" in said.text
+    assert f"chaos --state sqlite: --case {case} --rounds 9" in said.text
     row = (tmp_path / "table.md").read_text().splitlines()[-1]
     assert row.startswith(f"| `sqlite:`, `--case {case}` | opaque | ")

@@ -22,9 +22,9 @@ from typing import NoReturn
 from trident.batch.errors import OutageError
 from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
-    ChangedTopologyError,
     CheckpointInUseError,
     LogConflictError,
+    LogMismatchError,
     LogUnavailableError,
     TakenOverError,
 )
@@ -38,7 +38,7 @@ _OVERTAKEN = (
     LogConflictError,
     CheckpointInUseError,  # for one that was stopped before it had its checkpoint
     OtherLogError,  # for one that was stopped between its look at an empty log and one at the state
-    ChangedTopologyError,  # for one that finds what a changed topology has gone on with
+    LogMismatchError,  # for one that finds what a changed topology has gone on with
     MovedStateError,  # for one whose state was built anew meanwhile
 )
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG

@@ -129,13 +129,13 @@ class RebuildEpisode(Episode):
     def _start_old(self) -> Process:
         """Note how the old run has ended, and start it again."""
         assert isinstance(self.contender, Rebuilt)
-        match self._old and self._old.outcome:
-            case DriverEnd.KILLED:
+        match self._old:
+            case Process(outcome=DriverEnd.KILLED):
                 self.tally.store["old run killed"] += 1
-            case DriverEnd.OVERTAKEN:
+            case Process(outcome=DriverEnd.OVERTAKEN):
                 self.tally.store["old run refused"] += 1
-            case DriverEnd.FAILED:
-                self._wrong("the old run failed: see old.log")
+            case Process(outcome=DriverEnd.FAILED, problem=problem):
+                self._wrong(f"the old run failed: {problem}")
         work: Callable[[], None] = partial(self.contender.count_beside, self.place)
         self._old = Process(work, self.place.folder / "old.log")
         return self._old
