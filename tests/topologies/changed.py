@@ -391,7 +391,7 @@ CHANGES = {
         both("one", "two"), both("one", "two", rows=4), between=both("one", rows=4)
     ),
     "a state is added": Change(both("one"), both("one", "two")),
-    "anything of an opaque map of which no batch is committed": Change(
+    "anything of an opaque map that has no committed batch yet": Change(
         words(), words(Sum(), by="n"), fails="before commit"
     ),
     "the name of the value field, with `name=`": Change(words(), words(value="other")),
