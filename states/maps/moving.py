@@ -84,10 +84,13 @@ def swap_states(
             for (factory, _), pair in zip(states, pairs, strict=True)
         ]
         _check_apart(own)
-        for (old, new), place in zip(pairs, places or map(_prefix, olds), strict=True):
-            _check_in_place(_prefix(old), _prefix(new), place)
+        left: list[tuple[StoredMap, StoredMap]] = []
+        befores = places or map(_prefix, olds)
+        for (factory, _), (old, new), before in zip(states, pairs, befores, strict=True):
+            if _name(factory, _prefix(old)) != _name(factory, _prefix(new)):
+                _check_in_place(_prefix(old), _prefix(new), before)
+                left.append((old, new))
         log_id = _log_of(news)
-        left = [(old, new) for old, new in pairs if _prefix(old) != _prefix(new)]
         _check_one_log([old for old, _ in left])
         for old, new in left:
             found = old.control.ask()()
@@ -177,7 +180,7 @@ def _check_apart(places: Sequence[set[str]]) -> None:
 
 
 def _check_in_place(old: str, new: str, place: str) -> None:
-    if old not in (place, new):
+    if old != place:
         what = f"{old!r} was put in the place of {place!r} since this one began to be built:"
         advice = "Give the same command again if it is to take the place of that one."
         raise UsageError(what, new, (), advice)

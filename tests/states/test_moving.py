@@ -326,6 +326,7 @@ def test_what_has_a_place_takes_no_other_one(place: MapStateFactory) -> None:
             swap_states([(other[0], "A_2")])
         with pytest.raises(UsageError, match="two states can't have one place"):
             swap_states([(place.at("c"), "B_2"), other])
+        swap_states([(one[0], "A_2")])  # which it has
     assert values([other[0].makeMap()]) == ["old"] * 2
     swap_states([one, other])
 
