@@ -364,6 +364,8 @@ def test_a_history_that_does_not_fit_its_stream_is_refused(lines: Lines) -> None
     for until, problem in (
         ({"t": {"0": -1}}, "takes the offset of each partition of 't', found .*As in"),
         ({"t": {"x": 1}}, "takes the offset of each partition of 't'"),
+        ({"t": {"0": 1, 0: 2}}, "takes the offset of each partition of 't'"),
+        ({"t": {0.5: 1}}, "takes the offset of each partition of 't'"),
         ({"t": {}}, "takes the offset of each partition of 't'"),
         (
             {"t": {"0": 1}, "offset": 7},

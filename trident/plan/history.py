@@ -80,10 +80,11 @@ def _offsets(until: Mapping[Any, Any], declared: Fields) -> dict[str, dict[int, 
     ends = {}
     for topic, offsets in until.items():
         try:
-            told = dict(sorted((int(number), end) for number, end in offsets.items()))
+            told = dict(sorted((int(str(number)), end) for number, end in offsets.items()))
         except (ValueError, TypeError, AttributeError):
             told = {}
-        if not told or not all(type(end) is int and 0 <= end < 2**63 for end in told.values()):
+        fit = all(type(end) is int and 0 <= end < 2**63 for end in told.values())
+        if not told or not fit or len(told) < len(offsets):  # 0 and "0" are one partition
             advice = 'As in {"clicks": {"0": 81200, "1": 79013}}.'
             what = f"newStream: until= takes the offset of each partition of {topic!r}, found"
             raise PlanError(what, described(offsets), (), advice)
