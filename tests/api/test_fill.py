@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,10 +13,14 @@ from tests.api.topologies import LogFactory
 from trident import Count, FixedBatchSpout, MapGet, MemoryMapState, TridentTopology
 from trident.errors import UsageError
 from trident.states.control import Control
+from trident.states.maps.factory import MapStateFactory
 
 
 def held(url: str, *keys: tuple[Any, ...]) -> list[Any]:
-    return trident.backends.state_from_url(url).makeState().multiGet(keys)
+    factory = trident.backends.state_from_url(url)
+    assert isinstance(factory, MapStateFactory)
+    with closing(factory.makeState()) as table:
+        return table.multiGet(keys)
 
 
 def interrupt(*_: object) -> NoReturn:
