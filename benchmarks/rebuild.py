@@ -1,13 +1,13 @@
-"""A state built anew from files, swap included, beside batches of a million words from memory.
+"""A state built anew from its history, swap included, beside batches of a million words.
 
-Both count 4 million words into an empty SQLite file, on the local engine. The rebuild is to reach
-0.7 of the rate of such large batches. It reads and decodes files besides, and swaps the states.
+Both count 4 million words into an empty SQLite file. The rebuild is to reach 0.7 of the rate of
+such large batches. The history is in files, or in four partitions of a topic, beside batches from
+memory on the local engine; or it is a streaming DataFrame of files, beside batches of some files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,56 +15,107 @@ from typing import Any
 from benchmarks.report import Figure, throughput
 from benchmarks.topologies import word_count
 from benchmarks.words import WORDS, write_text
-from trident import Fields, IBatchSpout, TextFileSpout, TridentTopology
+from trident import Fields, IBatchSpout, TextFileSpout, TridentTopology, native
 from trident.api.start import start
 from trident.backends import sqlite
 from trident.batch.start_options import StartOptions
 from trident.plan.substitution import rebuilt
+from trident.spark import local_session
+from trident.spouts.kafka import KafkaSpout
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.moving import swap_states
+from trident.testing.servers.kafka import KafkaServer
 
 _BATCHES = 4
+_FILES = 3  # of ten, so a batch of them is about as large
+_PARTITIONS = 4
+_TOPIC = "lines"
 _ROUNDS = 4
 _TARGET = 0.7
 
 
 def figures(folder: Path) -> Iterator[Figure]:
-    """Measure pairs, after one that isn't counted."""
+    """Measure pairs, after one that isn't counted, of each kind of history."""
     texts = write_text(folder / "texts")
     lines = [line for path in sorted(texts.iterdir()) for line in path.read_text().splitlines()]
-    numbers = count()
+    share = len(lines) // _BATCHES
+    batches = [lines[start : start + share] for start in range(0, len(lines), share)]
+
+    def files() -> TextFileSpout:
+        return TextFileSpout(texts / "*.txt")
+
+    yield _figure(folder, "files", "line", files, lambda: _InMemory(batches))
+    with KafkaServer(folder / "kafka") as kafka:
+        servers = f"{kafka.host}:{kafka.port}"
+        _append(servers, lines)
+
+        def topic() -> Any:
+            return KafkaSpout.opaque(servers, _TOPIC)
+
+        yield _figure(folder, "Kafka", "value", topic, lambda: _InMemory(batches, "value"))
+    spark = local_session()
+
+    def read(**options: Any) -> Any:
+        return spark.readStream.options(**options).text(f"file://{texts}")
+
+    def some() -> Any:
+        return read(maxFilesPerTrigger=_FILES)
+
+    split = native("explode(split(value, ' '))")
+    yield _figure(folder, "files, on Spark", "value", read, some, spark, split)
+    spark.stop()
+
+
+def _figure(
+    folder: Path,
+    name: str,
+    field: str,
+    history: Callable[[], Any],
+    beside: Callable[[], Any],
+    spark: Any = None,
+    split: Any = None,
+) -> Figure:
     times: list[tuple[float, float]] = []
-    for _ in range(_ROUNDS + 1):
-        place = folder / f"run-{next(numbers)}"
+    for number in range(_ROUNDS + 1):
+        place = folder / f"{name.replace(', ', '-')}-{number}"
         place.mkdir()
         state = sqlite.opaque(place / "counts.db", "count")
         word = [["an old state"]]
         _run(word_count(_InMemory(word), "line", state), place / "old")
-        anew = _rebuild(word_count(TextFileSpout(texts / "*.txt"), "line", state), place / "new")
-        share = len(lines) // _BATCHES
-        batches = [lines[start : start + share] for start in range(0, len(lines), share)]
+        anew = _rebuild(word_count(history(), field, state, split), place / "new", spark)
         direct: MapStateFactory = sqlite.opaque(place / "direct.db", "count")
-        times.append(
-            (anew, _run(word_count(_InMemory(batches), "line", direct), place / "direct"))
-        )
+        topology = word_count(beside(), field, direct, split)
+        times.append((anew, _run(topology, place / "direct", spark)))
     ours, baseline = zip(*times[1:], strict=True)
-    name = "a rebuild from files; batches of 1 M words"
-    yield throughput(name, WORDS, ours, baseline, target=_TARGET)
+    compared = f"a rebuild from {name}; batches of 1 M words"
+    return throughput(compared, WORDS, ours, baseline, target=_TARGET)
 
 
-def _run(topology: TridentTopology, checkpoint: Path) -> float:
+def _append(servers: str, lines: Sequence[str]) -> None:
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(_TOPIC, _PARTITIONS)])[_TOPIC].result(30)
+    producer = Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": len(lines)})
+    for number, line in enumerate(lines):
+        producer.produce(_TOPIC, line, partition=number % _PARTITIONS)
+    assert not producer.flush(60), "the lines are not in the topic after 60 s"
+
+
+def _run(topology: TridentTopology, checkpoint: Path, spark: Any = None) -> float:
     began = perf_counter()
-    with topology.start(checkpoint=checkpoint, trigger="available") as run:
+    with topology.start(spark, checkpoint, trigger="available") as run:
         run.awaitTermination()
     return perf_counter() - began
 
 
-def _rebuild(topology: TridentTopology, checkpoint: Path) -> float:
+def _rebuild(topology: TridentTopology, checkpoint: Path, spark: Any) -> float:
     """Do as the command does."""
     began = perf_counter()
     plan, [swaps] = rebuilt(topology.plan(), {"count": "count_2"})
     options = StartOptions(checkpoint=checkpoint, trigger="available", max_pending=4)
-    with start(plan, None, options) as run:
+    with start(plan, spark, options) as run:
         run.awaitTermination()
     swap_states(swaps)
     seconds = perf_counter() - began
@@ -77,14 +128,15 @@ def _rebuild(topology: TridentTopology, checkpoint: Path) -> float:
 class _InMemory(IBatchSpout):
     kind = "transactional"
 
-    def __init__(self, batches: Sequence[Sequence[str]]) -> None:
+    def __init__(self, batches: Sequence[Sequence[str]], field: str = "line") -> None:
         self._batches = batches
+        self._field = field
 
     def isReady(self, batchId: int) -> bool:
         return batchId <= len(self._batches)
 
     def emitBatch(self, batchId: int, collector: Any) -> None:
-        collector.emitColumns({"line": self._batches[batchId - 1]})
+        collector.emitColumns({self._field: self._batches[batchId - 1]})
 
     def getOutputFields(self) -> Fields:
-        return Fields.of("line string")
+        return Fields.of(f"{self._field} string")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import os
 import re
 import signal
@@ -38,6 +39,16 @@ def pages() -> Iterator[Any]:
             marks = [pytest.mark.spark] if "trident.spark" in page.read_text() else []
             marks += [pytest.mark.slow] if page.name in SLOW else []
             yield pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=marks)
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """A page may set up the library's logging."""
+    logger = logging.getLogger("trident")
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.mark.parametrize("page", [*pages()])
