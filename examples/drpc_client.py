@@ -7,6 +7,7 @@ Several servers go with commas between them: where one is away, the next one is 
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 
@@ -14,7 +15,7 @@ from trident import DRPCClient
 from trident.drpc.errors import DRPCError
 
 
-def main(servers: str, *questions: str) -> None:
+def main(servers: str, questions: list[str]) -> None:
     with DRPCClient(*servers.split(","), timeout=2) as client:
         for question in questions:
             try:
@@ -25,4 +26,7 @@ def main(servers: str, *questions: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Ask a DRPC server how often words were counted.")
+    parser.add_argument("servers", help="host:port, several with commas between them")
+    parser.add_argument("questions", nargs="+", help="words, with spaces between them")
+    main(**vars(parser.parse_args()))

@@ -8,7 +8,7 @@ is killed and started again goes on with them.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -105,8 +105,11 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Print the visits to a site.")
+    parser.add_argument("folder", nargs="?", type=Path, help="keeps open sessions (default: none)")
+    given = parser.parse_args().folder
+    if given:
+        main(given)
     else:
         with tempfile.TemporaryDirectory() as name:
             main(Path(name))

@@ -1,5 +1,7 @@
 """The global count of Storm's transactional topologies: how many tuples there were, in a database.
 
+    python examples/transactional_global_count.py --folder .
+
 The database knows nothing of this library. It keeps the count and the batch that it is of; a bolt
 adds a batch only where another one was added last. As the spout emits a batch again with the same
 tuples, and committer bolts end batches in order, each tuple counts once whatever fails.
@@ -7,8 +9,8 @@ tuples, and committer bolts end batches in order, each tuple counts once whateve
 
 from __future__ import annotations
 
+import argparse
 import sqlite3
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -103,7 +105,7 @@ def counting(database: str) -> Any:
     return builder.buildTopology()
 
 
-def main(folder: str = ".") -> None:
+def main(folder: str) -> None:
     """Count the words; called again it finds nothing new."""
     path = f"{folder}/total.db"
     with counting(path).start(checkpoint=f"{folder}/total", trigger="available") as run:
@@ -115,4 +117,6 @@ def main(folder: str = ".") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Count tuples in a database, each of them once.")
+    parser.add_argument("--folder", default=".", help="where database and checkpoint are")
+    main(parser.parse_args().folder)

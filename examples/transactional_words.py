@@ -1,5 +1,7 @@
 """The bucketed word count of Storm's transactional topologies, in Redis.
 
+    python examples/transactional_words.py redis://localhost:6379 --folder .
+
 Words are counted, and the words are counted in each bucket of counts: how many occur up to 10
 times, how many up to 20, and so on. When a count leaves its bucket one is moved from there to the
 next. Both tables keep the batch that wrote a row beside its value; the words' also the count before
@@ -8,8 +10,8 @@ that batch, as the move has to be the same when the batch comes again.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -129,7 +131,7 @@ def counting(redis: str, prefix: str, text: str = TEXT) -> Any:
     return builder.buildTopology()
 
 
-def main(redis: str = "redis://localhost:6379", prefix: str = "", folder: str = ".") -> None:
+def main(redis: str, prefix: str, folder: str) -> None:
     """Count, and print the buckets."""
     with counting(redis, prefix).start(checkpoint=f"{folder}/words", trigger="available") as run:
         run.awaitTermination()
@@ -141,4 +143,12 @@ def main(redis: str = "redis://localhost:6379", prefix: str = "", folder: str = 
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description="Count words, and words by their counts, in Redis."
+    )
+    parser.add_argument(
+        "redis", nargs="?", default="redis://localhost:6379", help="the server's URL"
+    )
+    parser.add_argument("--prefix", default="", help="goes before the names of the two hashes")
+    parser.add_argument("--folder", default=".", help="where the checkpoint is (default: here)")
+    main(**vars(parser.parse_args()))
