@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.examples.conftest import Ended
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,13 @@ def printed(folder: Path, example: str, *arguments: str) -> list[str]:
     assert done.stderr == ""
     assert list(folder.iterdir()) == []
     return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    "example", ["transactional_words", "transactional_global_count", "drpc_client", "sessions"]
+)
+def test_an_example_says_how_it_is_called(tmp_path: Path, example: str) -> None:
+    assert printed(tmp_path, f"{example}.py", "--help")[0].startswith(f"usage: {example}.py")
 
 
 REACHED = [
