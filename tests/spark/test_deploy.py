@@ -35,6 +35,7 @@ STORE = "redis://cache:6379/0?prefix=words"
 PACKED = {
     "-m venv packed": "-m venv --without-pip packed",
     "packed/bin/pip install": "installed packed",
+    "/src/trident-spark": "trident-spark",
 }
 """How an environment is filled with copies of what is installed here, instead of downloads."""
 PATIENCE = 400.0
