@@ -50,7 +50,7 @@ def figures(folder: Path) -> Iterator[Figure]:
         _append(servers, lines)
 
         def topic() -> Any:
-            return KafkaSpout.opaque(servers, _TOPIC)
+            return KafkaSpout.opaque(servers, _TOPIC, fields="value")
 
         yield _figure(folder, "Kafka", "value", topic, lambda: _InMemory(batches, "value"))
     spark = local_session()
