@@ -194,6 +194,7 @@ def _check_untaken(
     for prefix in sorted(pairs[0][0].backing.prefixes()):
         if _name(factory, prefix) in own:
             continue
+        # What can't be read, as it is damaged or of another kind, leads no reader anywhere.
         with suppress(StateError), closing(factory.at(prefix).makeMap()) as other:
             found = other.control.last()
             if found and found.move and _name(factory, found.move.to) in targets:

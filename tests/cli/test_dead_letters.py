@@ -63,8 +63,7 @@ def play(folder: Path, kept: str | StateFactory | None, again: str | None = None
 def opened(url: str) -> Any:
     """The state of dead letters at a URL."""
     parsed = StateURL.parse(url)
-    factory = LetterFolder.of(parsed) if parsed.scheme == "file" else state_from_url(parsed)
-    return factory.makeState()
+    return (LetterFolder.of(parsed) or state_from_url(parsed)).makeState()
 
 
 def total(folder: Path) -> int:

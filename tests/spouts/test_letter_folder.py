@@ -164,7 +164,9 @@ def test_a_folder_that_is_not_what_the_log_has_left_is_refused(tmp_path: Path) -
 
 def test_a_url_names_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    assert LetterFolder.of(StateURL.parse("sqlite:letters.db")) is None
     folder = LetterFolder.of(StateURL.parse("file:letters"))
+    assert folder is not None
     assert folder.named("a") == LetterFolder(tmp_path / "letters", "a")
     assert folder.named("a").named("b").identity == ("folder", f"{tmp_path}/letters", "a")
     for wrong in ("file:", "file://host/letters", "file:letters?kind=opaque"):

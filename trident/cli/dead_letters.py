@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _states(text: str) -> Iterator[tuple[str, Any]]:
     """The states of dead letters at a URL: that of its prefix, or those of all groups."""
     url = StateURL.parse(text)
-    folder = LetterFolder.of(url) if url.scheme == "file" else None
+    folder = LetterFolder.of(url)
     names = [url.options["prefix"]] if "prefix" in url.options else _names(url, folder)
     for name in names:
         yield name, folder.named(name).makeState() if folder else named_state(text, name).open()

@@ -114,6 +114,7 @@ class CombinerKernel(AggregateKernel):
         with task.at(self.step, names, block, pending):
             values = pending if self.partial else map(self.operation.init, pending)
             remaining = iter(keys)
+            # Values come first: where they end too early, no key is taken, and one remains.
             for value, key in zip(values, remaining, strict=False):
                 totals[key] = combine(totals[key], value) if key in totals else value
             if length_hint(remaining):

@@ -177,8 +177,11 @@ class LetterFolder(StateFactory):
     hosted: Literal["driver", "executor"] = field(default="driver", init=False)
 
     @staticmethod
-    def of(url: StateURL) -> LetterFolder:
-        """The folder of a URL, as ``file:letters?prefix=dead_letters.texts``."""
+    def of(url: StateURL) -> LetterFolder | None:
+        """The folder of a URL, as ``file:letters?prefix=dead_letters.texts``; None of another
+        scheme."""
+        if url.scheme != "file":
+            return None
         path, options = url.local_path(), url.read_own(prefix=str)
         if not path:
             raise StateURLError("file: the URL names no folder", "", (), "As in file:letters.")

@@ -73,7 +73,7 @@ def _kept_in(place: Any) -> Any:
 
         hosts = ",".join(f"{host}:{port or 9092}" for host, port in parsed.hosts)
         return kafka.sink(hosts, parsed.path.strip("/"))
-    if parsed.scheme == "file":
-        return LetterFolder.of(parsed)
+    if (folder := LetterFolder.of(parsed)) is not None:
+        return folder
     # Letters are few: the driver writes them, unless the URL says otherwise.
     return replace(parsed, options={"hosted": "driver", **parsed.options})

@@ -86,9 +86,7 @@ class DeadLetterSpout(ITridentSpout):
 
     def __init__(self, url: str, fields: FieldsLike) -> None:
         parsed = StateURL.parse(url)
-        self._factory: StateFactory = (
-            LetterFolder.of(parsed) if parsed.scheme == "file" else state_from_url(parsed)
-        )
+        self._factory: StateFactory = LetterFolder.of(parsed) or state_from_url(parsed)
         self._fields = Fields.of(fields)
 
     def getCoordinator(
