@@ -152,9 +152,10 @@ def test_a_folder_that_is_not_what_the_log_has_left_is_refused(tmp_path: Path) -
     state = opened(tmp_path)
     state.control.announce(written(state, 1))
     [path] = tmp_path.glob("*/*.jsonl")
-    path.write_bytes(b"[1]\n")
-    with pytest.raises(CorruptStateError, match="a dead letter"):
-        committed(state)
+    for line in (b"[1]\n", b"[" * 100_000 + b"\n"):
+        path.write_bytes(line)
+        with pytest.raises(CorruptStateError, match="a dead letter"):
+            committed(state)
     path.with_name(".control").unlink()
     with pytest.raises(UnownedStateError, match="the file 0{19}1.jsonl"):
         written(opened(tmp_path), 1)

@@ -159,7 +159,7 @@ class LetterFolderState(ITupleCollection):
             try:
                 told = dict(json.loads(line))
                 batch = told.pop("batch")
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 found = f"{line!r:.80} ({type(error).__name__}: {error})"
                 raise CorruptStateError("a dead letter", found) from error
             numbers[batch] = numbers.get(batch, 0) + 1
