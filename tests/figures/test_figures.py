@@ -95,7 +95,7 @@ def test_memory_is_bounded_whatever_fails() -> None:
 def test_a_replay_is_no_batch() -> None:
     figures = GroupFigures(0.0)
     figures.add(BatchProgress("words", 4, attempts=0))
-    told = figures.told()
+    told = figures.to_dict()
     assert (told["txid"], told["batches"], told["attempts"]) == (4, 0, 0)
 
 
@@ -107,8 +107,8 @@ def test_nothing_is_lost_however_batches_are_summed_up() -> None:
         late = int(txid == 5)
         figures.add(BatchProgress("words", txid, 1, 2, late=late, seconds=steps, engine=engine))
         if txid == 300:
-            assert figures.told()["batches"] == 300
-    told = figures.told()
+            assert figures.to_dict()["batches"] == 300
+    told = figures.to_dict()
     assert (told["batches"], told["tuples"], told["late"], told["txid"]) == (1000, 2000, 1, 1000)
     assert told["seconds"] == {"emit": 500.0, "compute": 858 * 0.25, "spark": 142 * 0.25}
     assert told["engine"] == "spark"
@@ -118,19 +118,19 @@ def test_tuples_per_second_are_of_the_last_ten_seconds(monkeypatch: pytest.Monke
     now = 0.0
     monkeypatch.setattr(group_figures, "time", lambda: now)
     figures = GroupFigures(0.0)
-    assert figures.told()["tuples_per_second"] == 0.0
+    assert figures.to_dict()["tuples_per_second"] == 0.0
     for tenth in range(300):
         progress = BatchProgress("words", tenth + 1, attempts=1, tuples=7, at=tenth / 10)
         figures.add(progress)
     now = 30.0
-    assert figures.told()["tuples_per_second"] == pytest.approx(70.0)
+    assert figures.to_dict()["tuples_per_second"] == pytest.approx(70.0)
     now = 35.0
-    assert figures.told()["tuples_per_second"] == pytest.approx(35.0)
+    assert figures.to_dict()["tuples_per_second"] == pytest.approx(35.0)
     now = 100.0
-    assert figures.told()["tuples_per_second"] == 0.0
+    assert figures.to_dict()["tuples_per_second"] == 0.0
     figures.add(BatchProgress("words", 301, attempts=1, tuples=7, at=3.0))  # the clock is set back
     now = 4.0
-    assert figures.told()["tuples_per_second"] == pytest.approx(7 / 4)
+    assert figures.to_dict()["tuples_per_second"] == pytest.approx(7 / 4)
 
 
 def test_calls_of_a_query_are_counted_however_they_end() -> None:
@@ -177,14 +177,14 @@ def test_no_call_is_lost_whichever_threads_ask() -> None:
 
     def many() -> None:
         for _ in range(2000):
-            figures.ended(0.001)
+            figures.add(0.001)
 
     threads = [threading.Thread(target=many) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    told: dict[str, Any] = figures.told(waiting=0)
+    told: dict[str, Any] = figures.to_dict(waiting=0)
     assert (told["calls"], told["within"]["0.001"], told["p99"]) == (8000, 8000, 0.001)
 
 

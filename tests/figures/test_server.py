@@ -20,10 +20,9 @@ from tests.figures.topologies import counted, fed, words
 from tests.server.asking_app import answer_of
 from trident import FeederBatchSpout, TridentTopology
 from trident.errors import OperationError
-from trident.figures import health
 from trident.figures.prometheus import text
 from trident.figures.reasons import REASONS
-from trident.server import DRPCApp, DRPCServer
+from trident.server import DRPCApp, DRPCServer, health
 from trident.spouts.feeder import FeedError
 from trident.states import OpaqueMap
 

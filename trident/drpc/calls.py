@@ -31,9 +31,9 @@ all of its text take four each."""
 
 
 class Call(Future[str]):
-    """One request in a queue, which has its answer in the end.
+    """One request in a queue.
 
-    `request_id` tells it from others, where its client may repeat it.
+    `request_id` identifies it, where its client may repeat it.
     """
 
     def __init__(self, args: str, request_id: str | None = None) -> None:
@@ -52,15 +52,15 @@ class Call(Future[str]):
 
 
 class LoopEnds:
-    """Brings the ends of calls into the thread of one event loop, together: each by itself would
-    wake the loop, which half of the time of a call would go into."""
+    """Brings the ends of calls into the thread of one event loop, several at once: to wake the loop
+    for each would take half of the time of a call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._ended: deque[tuple[asyncio.Future[str], Call]] = deque()
-        self._told = False
+        self._woken = False
 
-    def awaited(self, call: Call) -> asyncio.Future[str]:
+    def future_of(self, call: Call) -> asyncio.Future[str]:
         """Return what a coroutine of the loop awaits for the answer to a call."""
         future: asyncio.Future[str] = self._loop.create_future()
         call.add_done_callback(lambda ended: self._put(future, call))
@@ -68,15 +68,15 @@ class LoopEnds:
 
     def _put(self, future: asyncio.Future[str], call: Call) -> None:
         self._ended.append((future, call))
-        if not self._told:
-            self._told = True
+        if not self._woken:
+            self._woken = True
             try:
                 self._loop.call_soon_threadsafe(self._hand_over)
             except RuntimeError:
                 self._ended.clear()  # the loop is closed, and nobody waits
 
     def _hand_over(self) -> None:
-        self._told = False  # what comes from here on tells the loop again
+        self._woken = False  # the next end wakes the loop again
         while self._ended:
             future, call = self._ended.popleft()
             if future.done():
@@ -98,7 +98,7 @@ class CallQueue(ABC):
         return len(self._waiting)
 
     def answer_alone(self, args: str) -> str | None:
-        """Answer a call in this thread; None, as by default, where it is better put in."""
+        """Answer a call in this thread; None, the default, where it belongs into the queue."""
         return None
 
     @abstractmethod
@@ -110,18 +110,15 @@ class CallQueue(ABC):
         """Take a call out of the queue, where it still is."""
 
     def hurry(self) -> None:
-        """Called by whoever has waited for long."""
+        """Do what can be done for calls that wait; called by whoever has waited for long."""
 
     @abstractmethod
     def close(self, seconds: float) -> None:
-        """Take no more calls, and wait `seconds` at most for the answers to those that are here."""
+        """Take no more calls, and wait `seconds` at most for the answers to the others."""
 
 
 def check_request_id(request_id: object) -> None:
-    """Refuse what can't tell a request from others.
-
-    It must not be empty or too long, nor hold what no header could carry.
-    """
+    """Refuse an id that is empty, too long, or holds what no header could carry."""
     if request_id is None:
         return
     text = isinstance(request_id, str) and request_id.isascii() and request_id.isprintable()
@@ -171,7 +168,7 @@ class WaitingCalls:
 
 
 def check_seconds(name: str, timeout: object) -> None:
-    """Refuse what is no number of seconds."""
+    """Refuse a timeout that isn't a positive, finite number of seconds."""
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
         raise DRPCUsageError(f"{name}: the timeout is a number of seconds, found", repr(timeout))

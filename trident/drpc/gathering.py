@@ -11,10 +11,9 @@ from typing import Protocol
 
 from trident.drpc.calls import Answer, Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
-from trident.drpc.query_figures import QueryFigures
 
 LONG = 0.05
-"""Seconds. A tick that takes longer holds nobody up: the next begins beside it, of fewer calls."""
+"""Seconds. When a tick takes longer the next one begins beside it, with fewer calls."""
 MOST_TOGETHER = 128
 """Calls in a tick."""
 _SHORT = 1_000
@@ -22,7 +21,7 @@ _SHORT = 1_000
 _AT_ONCE = 0.001
 """Seconds of a processor that an event loop may spend on a call."""
 _WARY = 1_000
-"""Calls that workers answer after some that took longer."""
+"""How many calls workers answer after an event loop has spent longer on one."""
 _SURE = LONG / MOST_TOGETHER
 MOST_TICKS = 8
 """Ticks of one function that run at the same time."""
@@ -51,7 +50,7 @@ class Answers(Protocol):
         """Answer one request, or raise its failure."""
 
     def answer_together(self, requests: Sequence[str]) -> Sequence[Answer]:
-        """Answer some requests, of each its answer or its failure."""
+        """Return the answer to each request, or its failure."""
 
     def close(self) -> None:
         """Let go of what it reads; a thread that still answers is not disturbed."""
@@ -60,19 +59,14 @@ class Answers(Protocol):
 class Gathering(CallQueue):
     """The queue of one function, and the ticks that empty it.
 
-    A tick answers all calls that wait when it begins; those that come meanwhile are of the next. So
-    the more callers there are the more are answered by one look at the states.
-
-    `figures` counts calls that are answered in the caller's thread.
+    A tick answers all calls that wait when it begins; later ones wait for the next tick. So more
+    callers do not mean more looks at the states.
     """
 
-    def __init__(
-        self, query: Answers, workers: Workers, most_waiting: int, figures: QueryFigures
-    ) -> None:
+    def __init__(self, query: Answers, workers: Workers, most_waiting: int) -> None:
         self._query = query
-        self._figures = figures
         self._workers = workers
-        self._lock = figures.lock  # one is taken for both
+        self._lock = Lock()
         self._changed = Condition(self._lock)
         self._waiting = WaitingCalls(query.function, most_waiting)
         self._ticks = self._beside = self._wary = 0
@@ -88,35 +82,31 @@ class Gathering(CallQueue):
         if self._together == 1:
             return None
         if not self._query.reads:
-            with self._figures.call():
-                return self._by_itself(args)
+            self._begin_beside()
+            try:
+                return self._query.answer(args)
+            finally:
+                self._end_beside()
         with self._lock:
             if self._ticks or self._waiting or self._waiting.closed:
                 return None
             self._ticks = 1
             self._last = began = monotonic()
-        failed: type[BaseException] | None = None
         try:
             return self._query.answer(args)
-        except BaseException as error:
-            failed = type(error)
-            raise
         finally:
             took = monotonic() - began
             if took > _SURE:
                 self._learn(1, took)
             with self._lock:
-                self._figures.count(took, failed)
                 self._ticks -= 1
                 if self._waiting or self._waiting.closed:
                     self._begin()
                     self._changed.notify_all()
-            if self._figures.listeners.all:
-                self._figures.tell(took, failed)
 
-    def answers_here(self, args: str) -> bool:
-        """Whether a call can be answered in the thread of an event loop, and hold it up for no
-        longer than anything else: no step can wait for anything, or has taken long of late."""
+    def may_answer_here(self, args: str) -> bool:
+        """Whether a call can be answered in the thread of an event loop, and hold it up no longer
+        than anything else does: no step can wait, and none took long lately."""
         if not self._query.never_waits or len(args) > _SHORT:
             return False
         if self._wary:
@@ -125,33 +115,30 @@ class Gathering(CallQueue):
         return True
 
     def answer_here(self, requests: Sequence[str]) -> Sequence[Answer]:
-        """Answer some calls together in this thread, beside whatever else is answered."""
-        with self._lock:
-            if self._waiting.closed:
-                return [DRPCClosedError(self._query.function) for _ in requests]
-            self._beside += 1
+        """Answer some calls together in this thread, beside all others."""
+        try:
+            self._begin_beside()
+        except DRPCClosedError:
+            return [DRPCClosedError(self._query.function) for _ in requests]
         began = thread_time()
         try:
             return self._answers(requests)
         finally:
             if thread_time() - began > _AT_ONCE * len(requests):
                 self._wary = _WARY
-            with self._lock:
-                self._beside -= 1
-                self._changed.notify_all()
+            self._end_beside()
 
-    def _by_itself(self, args: str) -> str:
-        """Answer a call beside whatever else is answered, in this thread."""
+    def _begin_beside(self) -> None:
+        """Count an answer that is made outside of ticks, for which the close has to wait."""
         with self._lock:
             if self._waiting.closed:
                 raise DRPCClosedError(self._query.function)
             self._beside += 1
-        try:
-            return self._query.answer(args)
-        finally:
-            with self._lock:
-                self._beside -= 1
-                self._changed.notify_all()
+
+    def _end_beside(self) -> None:
+        with self._lock:
+            self._beside -= 1
+            self._changed.notify_all()
 
     def put(self, call: Call) -> None:
         with self._lock:
@@ -163,24 +150,24 @@ class Gathering(CallQueue):
             self._waiting.remove(call)
 
     def hurry(self) -> None:
-        """Called by whoever has waited for long: begin a tick beside one that takes long."""
+        """Begin a tick beside one that takes long; called by whoever has waited for long."""
         with self._lock:
             self._begin()
 
     def close(self, seconds: float) -> None:
-        """Take no more calls, wait `seconds` at most for the answers to those that are there, and
-        refuse what is left."""
+        """Take no more calls, wait `seconds` at most for the answers to those that have come, and
+        refuse the rest."""
         with self._lock:
             self._waiting.closed = True
             self._changed.wait_for(
                 lambda: not (self._ticks or self._beside or self._waiting), seconds
             )
-            left = self._waiting.take_all()
-        for call in left:
+            remaining = self._waiting.take_all()
+        for call in remaining:
             call.end(DRPCClosedError(self._query.function))
 
     def _begin(self) -> None:
-        """Begin a tick where there is cause, holding the lock."""
+        """Begin a tick if calls wait and none runs, or the last took long; holds the lock."""
         if not self._waiting or self._ticks >= MOST_TICKS:
             return
         now = monotonic()
@@ -188,7 +175,7 @@ class Gathering(CallQueue):
             try:
                 self._workers.start(self._run_ticks)
             except RuntimeError:
-                return  # no thread is to be had: who waits hurries, so it is tried again soon
+                return  # the system has no more threads; whoever waits calls hurry(), so soon again
             self._ticks += 1
             self._last = now
 
@@ -204,7 +191,7 @@ class Gathering(CallQueue):
     def _answers(self, requests: Sequence[str]) -> Sequence[Answer]:
         try:
             return self._query.answer_together(requests)
-        except BaseException as error:  # such as SystemExit; nobody but the caller could be told
+        except BaseException as error:  # such as SystemExit, of which only the caller can learn
             if len(requests) > 1:
                 return [answer for args in requests for answer in self._answers([args])]
             [args] = requests
@@ -213,7 +200,7 @@ class Gathering(CallQueue):
             return [failure]
 
     def _take(self) -> list[Call]:
-        """The calls of the next tick; none ends the ticks of a worker."""
+        """Return the calls of the next tick; an empty list ends the ticks of a worker."""
         with self._lock:
             calls = self._waiting.take(self._together)
             self._last = monotonic()
@@ -223,7 +210,7 @@ class Gathering(CallQueue):
             return calls
 
     def _learn(self, calls: int, took: float) -> None:
-        """Make the next tick of as many calls as it can answer before the next should begin."""
+        """Make the next tick as large as can be answered before another one should begin."""
         share = max(took / calls, _SURE)
         self._together = max(1, int(LONG / share))
 
@@ -241,7 +228,7 @@ class LoopTicks:
         self._waiting: list[tuple[str, asyncio.Future[Answer]]] = []
 
     async def answer(self, args: str) -> Answer:
-        """The answer to a call, or what it failed with."""
+        """Return the answer to a call, or its failure."""
         if not self._begun:
             self._begun = True
             asyncio.get_running_loop().call_soon(self._tick)
@@ -264,7 +251,7 @@ class LoopTicks:
 
 
 class Workers:
-    """As many threads as there are jobs at one time; idle ones are kept for the next job.
+    """As many threads as jobs run at one time; idle ones are kept for the next job.
 
     A job never raises. The threads don't keep the process alive: what they do changes nothing.
     """

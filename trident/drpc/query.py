@@ -73,19 +73,19 @@ class Query:
         request = {self.function: Block({"args": [args]}, 1)}
         number = next(self._numbers)
 
-        def ask(views: Views) -> Rows:
+        def run(views: Views) -> Rows:
             return self._program.run(ProgramInput(number, None, request, views.__getitem__))
 
         try:
-            return answer_json(self._states.read(ask))
+            return answer_json(self._states.read(run))
         except Exception as error:
             raise failure_of(self.function, args, error) from error
 
     def answer_together(self, requests: Sequence[str]) -> list[str | DRPCError]:
-        """Answer some requests, of each its answer or its failure; a state is asked once for all.
+        """Return the answer to each request, or its failure; a state is asked once for all.
 
-        All are of one moment. The steps before the first look-up run once, whatever batches do
-        meanwhile.
+        All answers are of one moment. The steps before the first look-up run once, whatever batches
+        do meanwhile.
         """
         if len(requests) == 1:
             try:
@@ -93,37 +93,37 @@ class Query:
             except DRPCError as error:
                 return [error]
         try:
-            together = self._program.side_by_side([*map(self._given, requests)])
-
+            together = self._program.side_by_side([*map(self._input_of, requests)])
             if self._states:
                 self._states.read(lambda views: together.look_up(views.__getitem__))
-            made: Sequence[Rows | Exception] = self._program.rows(together)
+            outcomes: Sequence[Rows | Exception] = self._program.rows(together)
         except Exception as error:
-            made = [error] * len(requests)
-        return [_shown(self.function, *each) for each in zip(requests, made, strict=True)]
+            outcomes = [error] * len(requests)
+        pairs = zip(requests, outcomes, strict=True)
+        return [_answer_of(self.function, args, outcome) for args, outcome in pairs]
 
     def close(self) -> None:
         """Close the idle states; a thread that still asks closes those that it uses."""
         self._states.close()
         self._program.close()
 
-    def _given(self, args: str) -> ProgramInput:
+    def _input_of(self, args: str) -> ProgramInput:
         request = Block({"args": [args]}, 1)
         return ProgramInput(next(self._numbers), None, {self.function: request})
 
 
-def _shown(function: str, args: str, made: Rows | Exception) -> str | DRPCError:
+def _answer_of(function: str, args: str, outcome: Rows | Exception) -> str | DRPCError:
     """The answer as text, or the failure."""
-    if isinstance(made, Exception):
-        return failure_of(function, args, made)
     try:
-        return answer_json(made)
-    except Exception as unshown:
-        return failure_of(function, args, unshown)
+        if not isinstance(outcome, Exception):
+            return answer_json(outcome)
+    except Exception as error:
+        outcome = error
+    return failure_of(function, args, outcome)
 
 
 def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError:
-    """What a failed query raises for an error, which is its cause."""
+    """Return what a query raises that failed with an error."""
     cause, summary = str(error) or repr(error), ""
     kind: type[DRPCExecutionError] = DRPCInternalError
     if isinstance(error, OperationError):
@@ -140,14 +140,13 @@ def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError
 
 
 _NEVER_WAIT = {Count, Equals, FilterNull, MapGet, Max, Min, SnapshotGet, Split, Sum}
-"""Operations that call nothing of a user's, and take a time that follows from their tuples. A class
+"""Operations that call no code of a user, and take a time that follows from their tuples. A class
 derived from one of them may do anything."""
 
 
 def _never_waits(query: DRPCQuery) -> bool:
-    """Whether all states of a query are in this process's memory, and all its operations are the
-    library's own, so that no step of it can wait for anything.
-    """
+    """Whether no step of a query can wait: all its states are in this process's memory, and all its
+    operations are the library's own."""
     operations = [node.facts.operation for node in query.nodes]
     return all(each is None or type(each) in _NEVER_WAIT for each in operations) and all(
         state.state.factory.map_type is MemoryMap for state in query.states
@@ -168,7 +167,7 @@ def _text(value: Any) -> str:
 
 
 class StateSets:
-    """The states of a query; any number of threads may read, each of them a set of its own."""
+    """The states of a query. Any number of threads may read, each with a set of its own."""
 
     def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
         groups = _groups(plan, query)
@@ -230,7 +229,7 @@ class IdleObjects(Generic[T]):
             self.close()
 
     def close(self) -> None:
-        """Close those that are idle, and each other one when it is given back."""
+        """Close the idle objects, and each other one when it is given back."""
         self._closed = True
         while self._idle:
             try:

@@ -11,14 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from trident.batch.events import QueryEnded
 from trident.batch.listening import Listeners, Listening
-from trident.drpc.calls import (
-    Answer,
-    Call,
-    CallQueue,
-    LoopEnds,
-    check_request_id,
-    check_seconds,
-)
+from trident.drpc.calls import Call, CallQueue, LoopEnds, check_request_id, check_seconds
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
@@ -26,7 +19,7 @@ from trident.drpc.errors import (
     UnknownFunctionError,
 )
 from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks, Workers
-from trident.drpc.query_figures import QueryFigures
+from trident.drpc.query_figures import CountedCall, QueryFigures
 from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0
@@ -48,15 +41,15 @@ class QueuedService:
         self._queries = queries
         self._listeners = Listeners()
         self._figures: dict[str, QueryFigures] = {}
-        self._gatherings: dict[str, CallQueue] = {
-            function: Gathering(query, self._workers, most_waiting, self._figures_of(function))
+        self._queues: dict[str, CallQueue] = {
+            function: Gathering(query, self._workers, most_waiting)
             for function, query in queries.items()
         }
-        # Each is kept by the calls that need it, so that no loop outlives its last call here.
-        self._loops: WeakValueDictionary[asyncio.AbstractEventLoop, LoopEnds] = (
+        # Calls keep the LoopEnds that they need, so that no loop outlives its last call here.
+        self._loop_ends: WeakValueDictionary[asyncio.AbstractEventLoop, LoopEnds] = (
             WeakValueDictionary()
         )
-        self._answered_here: WeakKeyDictionary[
+        self._loop_ticks: WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[Gathering, LoopTicks]
         ] = WeakKeyDictionary()
         for query in queries.values():
@@ -68,11 +61,11 @@ class QueuedService:
     @property
     def functions(self) -> Sequence[str]:
         """The functions that there are."""
-        return tuple(self._gatherings)
+        return tuple(self._queues)
 
     def waiting(self, function: str) -> int:
         """How many calls of a function are in its queue."""
-        return self._gathering(function).waiting
+        return self._queue_of(function).waiting
 
     def figures(self) -> list[dict[str, Any]]:
         """Return how many calls of each function there were, and how long they took.
@@ -80,8 +73,8 @@ class QueuedService:
         JSON values; what each means is told in ``docs/monitoring.md``.
         """
         return [
-            self._figures_of(function).told(gathering.waiting)
-            for function, gathering in self._gatherings.items()
+            self._figures_of(function).to_dict(queue.waiting)
+            for function, queue in self._queues.items()
         ]
 
     def listen(self, callback: Callable[[QueryEnded], object]) -> Listening:
@@ -147,20 +140,20 @@ class QueuedService:
     def _execute(
         self, function: str, args: str, timeout: float | None, request_id: str | None
     ) -> str:
-        gathering = self._gathering(function)
+        queue = self._queue_of(function)
         args = _text(function, args)
         check_request_id(request_id)
-        if timeout is None:
-            answer = gathering.answer_alone(args)
-            if answer is not None:
-                return answer
-        call = Call(args, request_id)
-        with self._figures_of(function).call():
-            gathering.put(call)
+        with CountedCall(self._figures_of(function)):
+            if timeout is None:
+                answer = queue.answer_alone(args)
+                if answer is not None:
+                    return answer
+            call = Call(args, request_id)
+            queue.put(call)
             try:
-                return self._wait_for(function, gathering, call, _seconds(timeout))
+                return self._wait_for(function, queue, call, _seconds(timeout))
             finally:
-                gathering.leave(call)
+                queue.leave(call)
 
     async def execute_async(
         self,
@@ -177,54 +170,55 @@ class QueuedService:
         step can wait for anything: where all states are in memory, and all operations are of this
         library.
         """
-        gathering = self._gathering(function)
+        queue = self._queue_of(function)
         args, seconds = _text(function, args), _seconds(timeout)
         check_request_id(request_id)
-        with self._figures_of(function).call():
-            if isinstance(gathering, Gathering) and gathering.answers_here(args):
-                ticks = self._ticks(asyncio.get_running_loop(), gathering)
-                return _returned(await ticks.answer(args))
-            return await self._wait_in_task(function, gathering, args, seconds, request_id)
+        with CountedCall(self._figures_of(function)):
+            if isinstance(queue, Gathering) and queue.may_answer_here(args):
+                answer = await self._ticks_of(queue).answer(args)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+            return await self._wait_in_task(function, queue, Call(args, request_id), seconds)
 
     async def _wait_in_task(
-        self, function: str, gathering: CallQueue, args: str, seconds: float, request_id: str | None
+        self, function: str, queue: CallQueue, call: Call, seconds: float
     ) -> str:
         loop = asyncio.get_running_loop()
-        ends = self._loops.get(loop)
+        ends = self._loop_ends.get(loop)
         if ends is None:
-            ends = self._loops[loop] = LoopEnds(loop)
-        call = Call(args, request_id)
+            ends = self._loop_ends[loop] = LoopEnds(loop)
         timer: asyncio.TimerHandle
-        gathering.put(call)
+        queue.put(call)
 
-        def still_there() -> None:
+        def check_time() -> None:
             nonlocal timer
             elapsed = monotonic() - call.began
             if elapsed < seconds:
-                gathering.hurry()
-                timer = loop.call_later(min(LONG, seconds - elapsed), still_there)
+                queue.hurry()
+                timer = loop.call_later(min(LONG, seconds - elapsed), check_time)
                 return
-            gathering.leave(call)
-            call.end(DRPCTimeoutError(function, elapsed, gathering.waiting))
+            queue.leave(call)
+            call.end(DRPCTimeoutError(function, elapsed, queue.waiting))
 
-        timer = loop.call_later(min(LONG, seconds), still_there)
+        timer = loop.call_later(min(LONG, seconds), check_time)
         try:
-            return await ends.awaited(call)
+            return await ends.future_of(call)
         finally:
             timer.cancel()
-            gathering.leave(call)
+            queue.leave(call)
 
     def close(self, drain: float = TIMEOUT) -> None:
         """Take no more calls, answer those that wait, and close the states; may be repeated.
 
-        Calls that are left after `drain` seconds end with `DRPCClosedError`.
+        Calls without an answer after `drain` seconds end with `DRPCClosedError`.
         """
         if self._closed:
             return
         self._closed = True
         until = monotonic() + drain
-        for gathering in self._gatherings.values():
-            gathering.close(max(0.0, until - monotonic()))
+        for queue in self._queues.values():
+            queue.close(max(0.0, until - monotonic()))
         self._workers.close()
         for query in self._queries.values():
             query.close()
@@ -238,38 +232,39 @@ class QueuedService:
     def _add(self, function: str, query: Answers, most_waiting: int) -> None:
         """Answer one more name; called by one thread at a time."""
         query.prepare()
-        made = Gathering(query, self._workers, most_waiting, self._figures_of(function))
-        self._gatherings = {**self._gatherings, function: made}  # others may be going over it
+        queue = Gathering(query, self._workers, most_waiting)
+        self._queues = {**self._queues, function: queue}  # other threads may iterate over the old
 
     def _figures_of(self, function: str) -> QueryFigures:
         return self._figures.get(function) or self._figures.setdefault(
             function, QueryFigures(function, self._listeners)
         )
 
-    def _ticks(self, loop: asyncio.AbstractEventLoop, gathering: Gathering) -> LoopTicks:
-        ticks = self._answered_here.setdefault(loop, {})
-        if gathering not in ticks:
-            ticks[gathering] = LoopTicks(gathering)
-        return ticks[gathering]
+    def _ticks_of(self, queue: Gathering) -> LoopTicks:
+        """Return the ticks of a queue in the running event loop."""
+        ticks = self._loop_ticks.setdefault(asyncio.get_running_loop(), {})
+        if queue not in ticks:
+            ticks[queue] = LoopTicks(queue)
+        return ticks[queue]
 
-    def _gathering(self, function: str) -> CallQueue:
+    def _queue_of(self, function: str) -> CallQueue:
         if self._closed:
             raise DRPCClosedError(function)
         try:
-            return self._gatherings[function]
+            return self._queues[function]
         except (KeyError, TypeError):
             raise UnknownFunctionError(function, self.functions) from None
 
-    def _wait_for(self, function: str, gathering: CallQueue, call: Call, seconds: float) -> str:
-        """The answer to a call of this thread."""
-        while (left := call.began + seconds - monotonic()) > 0:
+    def _wait_for(self, function: str, queue: CallQueue, call: Call, seconds: float) -> str:
+        """Return the answer to a call of this thread."""
+        while (remaining := call.began + seconds - monotonic()) > 0:
             with suppress(TimeoutError):
-                call.exception(min(left, LONG))
+                call.exception(min(remaining, LONG))
             if call.done():
                 return call.result()
-            gathering.hurry()
-        gathering.leave(call)
-        raise DRPCTimeoutError(function, monotonic() - call.began, gathering.waiting)
+            queue.hurry()
+        queue.leave(call)
+        raise DRPCTimeoutError(function, monotonic() - call.began, queue.waiting)
 
 
 def _seconds(timeout: float | None) -> float:
@@ -287,9 +282,3 @@ def _text(function: str, args: object) -> str:
         error = TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
         raise DRPCExecutionError(function, repr(args), str(error)) from error
     return "".join((args,))
-
-
-def _returned(answer: Answer) -> str:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

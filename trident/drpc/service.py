@@ -21,7 +21,7 @@ class LocalDRPC(QueuedService):
 
     Each is compiled once. It needs the plan and its states, but no engine: it answers for a run
     on Spark as well, and for the states of a topology that isn't running at all. A call that finds
-    nobody else asking is answered in its own thread. Calls that come together are answered
+    no other caller is answered in its own thread. Calls that come together are answered
     together: each state is asked once for all of them. Where Spark answers the query, each call
     is a job instead.
 
@@ -46,27 +46,23 @@ class LocalDRPC(QueuedService):
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self.plan = plan
-        local = {
-            function: Query(plan, query, conf)
-            for function, query in plan.drpc.items()
-            if query.source.engine == "local"
-        }
-        by_jobs = {
-            function: (on_spark or _nowhere)(plan, query, conf, most_waiting)
-            for function, query in plan.drpc.items()
-            if query.source.engine == "spark"
-        }
-        super().__init__(local, most_waiting)
-        self._gatherings |= by_jobs
-        for function in plan.updating:
-            self._gatherings[function] = _Elsewhere(function)
+        queries: dict[str, Query] = {}
+        queues: dict[str, CallQueue] = {}
+        for function, query in plan.drpc.items():
+            if query.source.engine == "spark":
+                make_queue = on_spark or _refuse_spark
+                queues[function] = make_queue(plan, query, conf, most_waiting)
+            else:
+                queries[function] = Query(plan, query, conf)
+        super().__init__(queries, most_waiting)
+        self._queues |= queues | {function: _Elsewhere(function) for function in plan.updating}
 
     def answer_by(self, function: str, queue: CallQueue) -> None:
         """Have a function that updates a state answered, by the run of its topology."""
-        self._gatherings[function] = queue
+        self._queues[function] = queue
 
 
-def _nowhere(
+def _refuse_spark(
     plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None, most_waiting: int
 ) -> CallQueue:
     advice = "Start the topology with a session, or leave engine='spark' out."

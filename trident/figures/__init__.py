@@ -1,1 +1,1 @@
-"""What a run tells of itself: events, figures, metrics, health and traces."""
+"""What a run tells of itself: events, figures, metrics and traces."""

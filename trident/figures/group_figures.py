@@ -55,7 +55,7 @@ class GroupFigures:
                 self._seconds[step] += took
 
     def corrected(self, tuples: int) -> None:
-        """Count `tuples` more of a batch that was added: its source told late how many it had."""
+        """Count `tuples` more of a batch that was added: its source knew their number late."""
         with self._lock:
             self._sums["tuples"] += tuples
 
@@ -78,7 +78,7 @@ class GroupFigures:
         with self._lock:
             return self._txid
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON values, as of one moment."""
         with self._lock:
             return {
@@ -115,5 +115,13 @@ class GroupFigures:
     def _keep(
         self, event: AttemptFailed | GroupEnded, txid: int, attempt: int, frame: str | None
     ) -> None:
-        told = {"at": iso(event.at), "txid": txid, "attempt": attempt, "reason": event.reason}
-        self._errors.append({**told, "message": event.message, "frame": frame})
+        self._errors.append(
+            {
+                "at": iso(event.at),
+                "txid": txid,
+                "attempt": attempt,
+                "reason": event.reason,
+                "message": event.message,
+                "frame": frame,
+            }
+        )

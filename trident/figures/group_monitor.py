@@ -76,7 +76,7 @@ class GroupMonitor(Monitor):
         self._tell(event)
 
     def figures(self) -> Mapping[str, Any]:
-        return self._figures.told()
+        return self._figures.to_dict()
 
     def add(self, progress: BatchProgress) -> None:
         self._figures.add(progress)

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from time import time
-from typing import Any, Protocol
+from typing import Any
 
-from trident.batch.lag import Lag
-from trident.batch.monitor import Monitor
-from trident.batch.progress import BatchProgress
+from trident.batch.group_run import GroupRun
 from trident.shared_call import SharedCall
 
+LIMIT = 2.0
+"""Seconds in which the figures have to be there."""
 _RECENT = 20
 
 
-class Group(Protocol):
-    """A group of a run, as `trident.batch.group_run.GroupRun` is one."""
-
-    group: str
-    monitor: Monitor
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def recentProgress(self) -> Sequence[BatchProgress]: ...
-    def lag(self) -> Lag | None: ...
-
-
-def group_figures(group: Group) -> dict[str, Any]:
+def group_figures(group: GroupRun) -> dict[str, Any]:
     recent = group.recentProgress  # Spark is asked for it, and tells more: so it comes first
     lag = group.lag()
     return {
@@ -54,42 +41,29 @@ def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-LIMIT = 2.0
-"""Seconds in which the figures have to be there."""
-
-
-class Figured(Protocol):
-    """A run, as `trident.api.run.Run` is one."""
-
-    def figures(self) -> dict[str, Any]:
-        """Return its figures."""
-
-
-class Answering(Protocol):
-    """What answers queries, as `LocalDRPC` does."""
-
-    def figures(self) -> list[dict[str, Any]]:
-        """Return the figures of its functions."""
-
-
 class ServerFigures:
-    """What a server can tell of; made once a server, asked by any thread.
+    """The figures of all that a server serves; made once a server, used by any thread.
 
-    `services` answer for topologies that run elsewhere.
+    `runs` return the figures of its runs, `queries` those of functions whose topologies run
+    elsewhere.
     """
 
-    def __init__(self, runs: Iterable[Figured], services: Iterable[Answering]) -> None:
+    def __init__(
+        self,
+        runs: Iterable[Callable[[], dict[str, Any]]],
+        queries: Iterable[Callable[[], list[dict[str, Any]]]],
+    ) -> None:
         self._runs = tuple(runs)
-        self._services = tuple(services)
+        self._queries = tuple(queries)
         self._since = iso(time())
-        self._asked = SharedCall(self.figures, fresh=0.0)
+        self._shared = SharedCall(self.figures, fresh=0.0)
 
-    async def asked(self) -> dict[str, Any]:
+    async def read(self) -> dict[str, Any]:
         """Return the figures, without blocking the event loop: Spark is asked for some of them.
 
-        Those who ask at the same time are told the same. Raises TimeoutError after two seconds.
+        Those who ask at the same time get the same. Raises TimeoutError after two seconds.
         """
-        return await self._asked.within(LIMIT)
+        return await self._shared.within(LIMIT)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures as JSON values, of the shape that ``Run.figures()`` returns.
@@ -97,26 +71,21 @@ class ServerFigures:
         Without a run in this process the status is ``"elsewhere"``, and there are no groups. Of
         several runs each group says by ``run``, from 1, to which it belongs.
         """
-        told = [run.figures() for run in self._runs]
-        functions = [query for each in told for query in each["queries"]]
-        functions += [query for service in self._services for query in service.figures()]
+        runs = [figures() for figures in self._runs]
+        functions = [query for run in runs for query in run["queries"]]
+        functions += [query for figures in self._queries for query in figures()]
         first: dict[str, Any] = {}
         for query in functions:  # where two have a function of one name, the first answers
             first.setdefault(query["function"], query)
+        found = {run["status"] for run in runs}
+        worst = (status for status in ("failed", "running", "stopped") if status in found)
         return {
-            "status": _status([each["status"] for each in told]),
-            "since": min((each["since"] for each in told), default=self._since),
+            "status": next(worst, "elsewhere"),
+            "since": min((run["since"] for run in runs), default=self._since),
             "groups": [
-                {"run": number, **group} if len(told) > 1 else group
-                for number, each in enumerate(told, 1)
-                for group in each["groups"]
+                {"run": number, **group} if len(runs) > 1 else group
+                for number, run in enumerate(runs, 1)
+                for group in run["groups"]
             ],
             "queries": list(first.values()),
         }
-
-
-def _status(runs: Sequence[str]) -> str:
-    for status in ("failed", "running", "stopped"):
-        if status in runs:
-            return status
-    return "elsewhere"

@@ -12,13 +12,13 @@ from trident.drpc.calls import CallQueue
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.queued_service import TIMEOUT, QueuedService
 from trident.drpc.service import LocalDRPC
-from trident.figures.health import Health
 from trident.figures.run_figures import ServerFigures
 from trident.job.explain import explain
 from trident.job.plan_dict import to_dict
 from trident.plan.plan import Plan
 from trident.server.access import Access
 from trident.server.functions import Functions, Service, service_of
+from trident.server.health import Health
 from trident.server.limits import DRPCLimits
 from trident.server.routes.drpc import drpc_routes
 from trident.server.routes.figures import figures_routes
@@ -68,7 +68,10 @@ class Serving:
         self.routes += state_routes(self.functions, states, self.routes)
         of_runs = [run.drpc for run in runs]
         local = [each for each in services if isinstance(each, LocalDRPC)]
-        self.figures = ServerFigures(runs, [each for each in local if each not in of_runs])
+        self.figures = ServerFigures(
+            [run.figures for run in runs],
+            [each.figures for each in local if each not in of_runs],
+        )
         plans = [each.plan for each in local]
         self._health = Health(runs, plans)
         self.routes += figures_routes(self.figures, self._health, access)

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trident.figures.health import Health
 from trident.figures.prometheus import CONTENT_TYPE, text
 from trident.figures.run_figures import ServerFigures
 from trident.server.access import Access
 from trident.server.application import route, token_of
+from trident.server.health import Health
 from trident.server.responses import response
 
 METRICS = "metrics"
@@ -28,13 +28,13 @@ def figures_routes(figures: ServerFigures, health: Health, access: Access) -> li
     async def metrics(request: Request) -> Response:
         access.check(METRICS, token_of(request))
         try:
-            page = text(await figures.asked())
+            page = text(await figures.read())
         except TimeoutError as error:
             return response(503, str(error).encode(), ("Content-Type", "text/plain"))
         return response(200, page.encode(), ("Content-Type", CONTENT_TYPE), _NEVER_STORED)
 
     async def healthz(request: Request) -> Response:
-        found = await health.asked()
+        found = await health.check()
         if not access.allowed([METRICS], token_of(request)):
             found = {"status": found["status"]}
         status = 200 if found["status"] == "ok" else 503
