@@ -39,7 +39,7 @@ class Refusals:
     @property
     def where(self) -> str:
         """The table, as errors name it."""
-        return f"the table {self.target.name} in {self.database}"
+        return self.target.place_in(self.database)
 
     # In a task: into the staging table.
 
@@ -95,7 +95,7 @@ class Refusals:
         if refused is None:
             return
         if self.target.mode == "upsert" and not self.target.order_by:  # else it is known by now
-            check_unique(self.connection, rows, self.target)
+            check_unique(self.connection, self.database, rows, self.target)
         numbered, pieces = self._numbered(rows), replace(self.target, order_by=None)
         chosen = alchemy().select(numbered)
 
@@ -126,7 +126,7 @@ class Refusals:
         while self._refused(lambda: self._merge(self.target, table, rows)) is not None:
             if self.target.mode == "upsert":
                 last = last_of_keys(rows, self.target) if self.target.order_by else rows
-                check_unique(self.connection, last, self.target)
+                check_unique(self.connection, self.database, last, self.target)
             apart = self.connection.begin_nested()
             bad = self._merge_in_pieces(table, staging, parts)
             if not bad:  # together they are refused, and one after the other they are not

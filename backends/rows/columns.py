@@ -19,6 +19,8 @@ Types = Mapping[str, str | None]
 """The types of fields, as DDL; None where the stream does not declare one."""
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DIGITS = {"long": 19, "int": 10, "short": 5, "byte": 3, "decimal": 10}
+"""How many digits the values of a field may have."""
 _INTEGERS = ("long", "int", "short", "byte")
 _CAST: Types = {
     "timestamp": ", a moment: cast it to timestamp_ntz, or make the column one with a time zone",
@@ -75,7 +77,7 @@ def checked_staging(
 ) -> Table:
     """The state's staging table, made if need be; TableMismatchError if the user's doesn't fit."""
     place = f"{target.name} in {database}"
-    problems = list(_wrong_fields(target, types))
+    problems = list(_wrong_fields(database, target, types))
     table = None if problems else reflected(connection, target)
     if table is None and not problems:
         problems = list(_not_made(connection, target, types, begun))
@@ -101,7 +103,7 @@ def checked_staging(
     return made  # type: ignore[no-any-return]
 
 
-def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
+def _wrong_fields(database: RowsDatabase, target: Target, types: Types) -> Iterator[str]:
     """What is wrong with the fields, whatever the table is."""
     fields = ", ".join(types) or "none"
     asked = {"order_by=": target.order_by, "delete_where=": target.delete_where}
@@ -114,6 +116,9 @@ def _wrong_fields(target: Target, types: Types) -> Iterator[str]:
             f"order_by= names the field {target.order_by}, which has no type, so that 9 might come "
             f'after 10: declare it ("{target.order_by} long")'
         )
+    ordering = target.order_by and types.get(target.order_by)
+    if ordering and sql_type(ordering) is None:
+        yield f"order_by= names {target.order_by}, a {ordering}, by which no rows can be ordered"
     columns = list(target.columns.values())
     for name in target.key:
         if name not in columns:
@@ -212,29 +217,41 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
         )
 
 
-def _takes(database: RowsDatabase, there: TypeEngine[Any], kind: str) -> bool:
-    """Whether a column's type holds the values of a field; a value too large is a bad row, and none
-    is rounded silently, but a double in a column of decimals."""
+def _takes(database: RowsDatabase, found: TypeEngine[Any], kind: str) -> bool:
+    """Whether a column's type holds the values of a field; a value too large is a bad row.
+
+    Only doubles, and moments, may be rounded: by a column of fewer digits.
+    """
     sql = alchemy()
     head = kind.partition("(")[0]
+    decimal = _DECIMAL.fullmatch(kind)
+    digits, scale = map(int, decimal.groups()) if decimal else (_DIGITS.get(head, 0), 0)
     numbers = (sql.Integer, sql.Numeric, sql.Float)
-    if head in _INTEGERS:  # a double holds no long above 2**53 as it is
-        return isinstance(there, numbers) and not (head == "long" and isinstance(there, sql.Float))
+    if isinstance(found, sql.Float) and digits > _float_digits(database, found):
+        return False
+    if head in _INTEGERS:
+        return isinstance(found, numbers)
     if head in ("double", "float", "decimal"):
-        decimal, scale = _DECIMAL.fullmatch(kind), getattr(there, "scale", None)
-        rounds = decimal and scale is not None and scale < int(decimal[2])
-        return isinstance(there, (sql.Numeric, sql.Float)) and not rounds
+        kept = getattr(found, "scale", None)
+        rounds = kept is not None and kept < scale
+        return isinstance(found, (sql.Numeric, sql.Float)) and not rounds
     if head == "boolean":
-        return isinstance(there, sql.Boolean) or (not database.zoned and _is_flag(there))
+        return isinstance(found, sql.Boolean) or (not database.zoned and _is_flag(found))
     if head == "binary":
-        return isinstance(there, sql.types._Binary)
+        return isinstance(found, sql.types._Binary)
     if head == "date":
-        return isinstance(there, sql.Date)
+        return isinstance(found, sql.Date)
     if head.startswith("timestamp"):
-        zoned = bool(getattr(there, "timezone", False)) == (head == "timestamp")
-        return isinstance(there, sql.DateTime) and (zoned or not database.zoned)
+        zoned = bool(getattr(found, "timezone", False)) == (head == "timestamp")
+        return isinstance(found, sql.DateTime) and (zoned or not database.zoned)
     others = (*numbers, sql.Boolean, sql.types._Binary, sql.Date, sql.DateTime)
-    return not isinstance(there, others)
+    return not isinstance(found, others)
+
+
+def _float_digits(database: RowsDatabase, found: TypeEngine[Any]) -> int:
+    """How many decimal digits a column of floats keeps, whatever they are."""
+    is_double = isinstance(found, alchemy().Double) or database.name == "sqlite"
+    return 15 if is_double else 6
 
 
 def _is_flag(there: TypeEngine[Any]) -> bool:

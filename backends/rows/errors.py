@@ -10,7 +10,7 @@ from trident.states.errors import StateError
 from trident.states.printable import one_line, shortened
 
 CHANGED = "Was a table changed, or dropped? Start again: the start says all that does not fit."
-"""What to do where a statement fails that the start's look at the tables has found right."""
+"""The advice for a statement that fails though the start has found the tables right."""
 
 _SHOWN = 20
 """How many columns of a row an error shows."""
@@ -35,22 +35,22 @@ class DuplicateKeyError(StateError):
     """Two rows of one batch have the same key, and nothing says which of them is the last."""
 
     table: str
-    """The table."""
+    """The table, and where it is."""
     key: Mapping[str, Any]
     """The columns of the key, and their values."""
     order_by: str | None = None
-    """The field by which the last row was to be known, in which the two are equal."""
+    """The field that orders the rows, where the two have the same value in it."""
 
     def __str__(self) -> str:
-        why = "and nothing says which is the last. Give order_by= the field that does"
+        both, advice = "", "Name the field whose greatest value is in the last one: order_by="
         if self.order_by:
-            why = (
-                f"and the same {self.order_by}, by which the last was to be known. Give order_by= "
-                "a field that tells them apart"
-            )
+            both = f" and the same {self.order_by}, which order_by= names"
+            advice = "Give order_by= a field that differs"
         return (
-            f"{self.table}: two rows of one batch have the key {shown_row(self.key)}, {why}; or "
-            "combine the rows of a key before they are written."
+            f"{self.table}: two rows of one batch have the key ({shown_row(self.key)}){both}. "
+            "Only one of them can be the last row of its key, and nothing says which. Nothing of "
+            f"the batch is visible. {advice}; or combine the rows of a key before they are "
+            "written; then start again."
         )
 
 
@@ -63,11 +63,11 @@ class RefusedRowError(StateError):
     reason: str
     """What the database says of it."""
     column: str | None = None
-    """The column that is at fault, where the database tells it."""
+    """The column that the database names, if it does."""
     row: str = ""
-    """The row's columns and values, shortened; empty where it isn't known which row it is."""
+    """The row's columns and values, shortened; empty if it isn't known which row it is."""
     position: str = ""
-    """The batch and its attempt, and what the tuple tells of its source."""
+    """The batch and its attempt, and the tuple's position in its source."""
 
     def __str__(self) -> str:
         row = f"the row ({self.row})" if self.row else "a row"
@@ -75,14 +75,14 @@ class RefusedRowError(StateError):
         column = f"column {self.column}: " if self.column else ""
         return (
             f"{self.table} refuses {row}: {column}{self.reason.rstrip('.')}. Nothing of the batch "
-            "is visible. Mend the table, repair or filter such rows before they are written, or "
-            'give on_bad_row="dead-letter"; then start again.'
+            "is visible. Change the table; or repair or filter such rows before they are written; "
+            'or give on_bad_row="dead-letter". Then start again.'
         )
 
 
 @dataclass(eq=False, repr=False)
 class TooManyBadRowsError(StateError):
-    """A table refuses more rows of one batch than are put aside one by one."""
+    """A table refuses more rows of one batch than can be put aside."""
 
     table: str
     """The table, and where it is."""
@@ -93,13 +93,14 @@ class TooManyBadRowsError(StateError):
 
     def __str__(self) -> str:
         return (
-            f"{self.table} refuses more than {self.most:,} rows of one batch, one of them as: "
-            f"{self.reason.rstrip('.')}. Nothing of the batch is visible. So many are hardly bad "
-            "rows: look at the table and at what the stream makes, and start again."
+            f"{self.table} refuses more than {self.most:,} rows of one batch, which is the most "
+            f"that are put aside. The reason for one of them: {self.reason.rstrip('.')}. Nothing "
+            "of the batch is visible. Compare the table's columns and constraints with what the "
+            "stream makes, change one of the two, and start again."
         )
 
 
 def shown_row(values: Mapping[str, Any]) -> str:
-    """The columns and values of a row in a line, those that are long shortened."""
+    """Show the columns and values of a row in one line; long values are shortened."""
     found = [f"{name}={shortened(repr(value), 80)}" for name, value in values.items()]
     return one_line(", ".join(found[:_SHOWN] + ["…"] * (len(found) > _SHOWN)))

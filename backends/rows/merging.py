@@ -21,6 +21,7 @@ Change = Callable[[Any, Any], Any]
 class Merge:
     """The statements that merge rows, made once; `several` finds a key that comes twice."""
 
+    database: RowsDatabase
     target: Target
     several: Executable | None
     changes: tuple[Executable, ...]
@@ -29,7 +30,8 @@ class Merge:
         """Merge them in the open transaction; raise DuplicateKeyError for two last rows of one
         key."""
         if self.several is not None:
-            _check_none(connection.execute(self.several, given).first(), self.target)
+            found = connection.execute(self.several, given).first()
+            _raise_several(found, self.database, self.target)
         for change in self.changes:
             connection.execute(change, given)
 
@@ -40,12 +42,14 @@ def merging(database: RowsDatabase, target: Target, table: Table, rows: Subquery
     names = list(target.columns.values())
     others = [name for name in names if name not in target.key]
     if target.mode == "append":
-        return Merge(target, None, (table.insert().from_select(names, _chosen(rows, names)),))
+        return Merge(
+            database, target, None, (table.insert().from_select(names, _chosen(rows, names)),)
+        )
     if target.mode == "add":
         rows = _summed(rows, target.key, others)
         added = dict.fromkeys(others, _added)
         made = database.upsert(table, target.key, added, _chosen(rows, names))
-        return Merge(target, None, (made,))
+        return Merge(database, target, None, (made,))
     if target.order_by:
         rows = last_of_keys(rows, target)
     # Of a row that is deleted and one that is written no database finds that they are two.
@@ -57,7 +61,7 @@ def merging(database: RowsDatabase, target: Target, table: Table, rows: Subquery
         rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
     changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
     changes.append(database.upsert(table, target.key, changed, _chosen(rows, names)))
-    return Merge(target, several, tuple(changes))
+    return Merge(database, target, several, tuple(changes))
 
 
 def _replaced(there: Any, given: Any) -> Any:
@@ -104,9 +108,11 @@ def last_of_keys(rows: Subquery, target: Target) -> Subquery:
     return alchemy().select(placed).where([*placed.c][-1] == 1).subquery()  # type: ignore[no-any-return]
 
 
-def check_unique(connection: Connection, rows: Subquery, target: Target) -> None:
+def check_unique(
+    connection: Connection, database: RowsDatabase, rows: Subquery, target: Target
+) -> None:
     """Raise DuplicateKeyError for two rows of one key."""
-    _check_none(connection.execute(_several(rows, target)).first(), target)
+    _raise_several(connection.execute(_several(rows, target)).first(), database, target)
 
 
 def _several(rows: Subquery, target: Target) -> Executable:
@@ -117,8 +123,7 @@ def _several(rows: Subquery, target: Target) -> Executable:
     return found  # type: ignore[no-any-return]
 
 
-def _check_none(found: Sequence[Any] | None, target: Target) -> None:
+def _raise_several(found: Sequence[Any] | None, database: RowsDatabase, target: Target) -> None:
     if found is not None:
-        raise DuplicateKeyError(
-            target.name, dict(zip(target.key, found, strict=True)), target.order_by
-        )
+        key = dict(zip(target.key, found, strict=True))
+        raise DuplicateKeyError(target.place_in(database), key, target.order_by)

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable, Select, Table
 
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
+
+_DIGITS = 15
+"""The digits of a decimal that SQLite keeps: it has no type for decimals, and makes a double."""
 
 _COLUMN = re.compile(r"^NOT NULL constraint failed: .*\.(.+)$")
 
@@ -94,8 +98,9 @@ class SQLite(RowsDatabase):
         return made.on_conflict_do_update(index_elements=key, set_=told)
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
-        columns = [_bindable(column) for column in rows.columns]
-        super().load(connection, staging, rows.from_arrays(columns, names=rows.schema.names))
+        names = rows.schema.names
+        columns = [_bindable(self, name, rows.column(name)) for name in names]
+        super().load(connection, staging, rows.from_arrays(columns, names=names))
 
     def check_deferred(self, connection: Connection) -> None:
         told = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
@@ -144,10 +149,10 @@ class SQLite(RowsDatabase):
 
 
 def _whole(there: Any, given: Any, change: Change) -> Any:
-    """What a column becomes; an error where whole numbers add up to what has more than 64 bits.
+    """What a column becomes; an error where the sum of whole numbers has more than 64 bits.
 
-    SQLite would keep a number that is only near it. That of which there is no absolute value is how
-    an expression raises an error.
+    SQLite would keep a double near the sum. An expression can raise an error only by abs() of the
+    least number, which has no absolute value.
     """
     sql = alchemy()
     made = change(there, given)
@@ -159,15 +164,39 @@ def _whole(there: Any, given: Any, change: Change) -> Any:
     return sql.case((sql.and_(*whole), overflow), else_=made)
 
 
-def _bindable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values that SQLite takes: decimals, dates and moments are texts, these in UTC."""
-    import pyarrow as pa
+def _bindable(database: SQLite, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that SQLite takes and keeps: decimals, dates and moments are texts, these in UTC.
 
-    if pa.types.is_timestamp(column.type):
+    Raises RefusedRowError for a value of which it would silently keep another one.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = column.type
+    if pa.types.is_floating(kind) and compute.any(compute.is_nan(column)).as_py():
+        raise RefusedRowError(str(database), "SQLite can't hold nan: it would keep null", name)
+    if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+        exact = [_exact(database, name, value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(exact, pa.string())])
+    if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us"))  # of a moment, its time in UTC
-    elif not (pa.types.is_decimal(column.type) or pa.types.is_date(column.type)):
+    elif not (pa.types.is_decimal(kind) or pa.types.is_date(kind)):
         return column
     return column.cast(pa.string())
+
+
+def _exact(database: SQLite, name: str, value: Decimal | None) -> str | None:
+    """A decimal as a text that SQLite keeps as the same number."""
+    if value is None:
+        return None
+    significant = "".join(map(str, value.as_tuple().digits)).strip("0")
+    if len(significant) <= _DIGITS:
+        return str(value)
+    if value == int(value) and abs(value) < 2**63:
+        return str(int(value))
+    reason = f"SQLite keeps {_DIGITS} digits of a decimal, and {value} has {len(significant)}"
+    advice = "Give the table a column of texts, and cast the field to string"
+    raise RefusedRowError(str(database), f"{reason}. {advice}", name)
 
 
 def from_url(url: StateURL) -> SQLite:

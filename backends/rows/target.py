@@ -72,6 +72,10 @@ class Target:
         """The table as a user writes it."""
         return f"{self.schema}.{self.table}" if self.schema else self.table
 
+    def place_in(self, database: object) -> str:
+        """The table, as errors name it."""
+        return f"the table {self.name} in {database}"
+
     def __str__(self) -> str:
         by = f" by {', '.join(self.key)}" if self.key else ""
         return f"Rows({self.name}, {self.mode}{by})"

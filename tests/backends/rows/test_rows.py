@@ -78,6 +78,25 @@ def test_a_row_to_write_and_one_to_delete_of_one_key_are_two_rows_of_a_key(place
     assert place.found() == []
 
 
+@pytest.mark.parametrize("place", ["postgres", "mariadb"], indirect=True)
+@pytest.mark.parametrize(("field", "value"), [("int", 2**24 + 1), ("decimal(8,1)", Decimal("1.5"))])
+def test_a_column_of_short_floats_takes_no_longer_numbers(
+    place: Place, field: str, value: object
+) -> None:
+    kind = "FLOAT" if place.url.startswith("m") else "REAL"
+    place.execute(f"CREATE TABLE {{table}} (id BIGINT PRIMARY KEY, n {kind})")
+    with pytest.raises(TableMismatchError, match="the column n is"):
+        write(place.rows("id"), f"id long, n {field}", (1, value))
+    write(place.rows("id"), "id long, n short", (1, -(2**15)))
+    assert place.found() == [(1, -(2**15))]
+
+
+def test_what_can_not_be_ordered_is_no_order(place: Place) -> None:
+    rows = place.rows("id", order_by="at", columns={"at": None})
+    with pytest.raises(TableMismatchError, match="order_by= names at, a array<int>, by which no rows"):
+        write(rows, "id long, at array<int>", (1, [1]))
+
+
 def test_what_orders_rows_has_a_declared_type(place: Place) -> None:
     place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, what VARCHAR(9))")
     rows = place.rows("id", order_by="at", columns={"at": None})
@@ -93,7 +112,11 @@ def test_a_column_may_be_called_as_what_the_merge_computes(place: Place) -> None
 
 @pytest.mark.parametrize(
     ("column", "field", "value"),
-    [("DOUBLE PRECISION", "long", 2**53 + 1), ("NUMERIC(9,1)", "decimal(9,2)", Decimal("1.01"))],
+    [
+        ("DOUBLE PRECISION", "long", 2**53 + 1),
+        ("DOUBLE PRECISION", "decimal(16,0)", Decimal(2**53 + 1)),
+        ("NUMERIC(9,1)", "decimal(9,2)", Decimal("1.01")),
+    ],
 )
 def test_a_column_that_would_round_a_field_is_refused(
     place: Place, column: str, field: str, value: object

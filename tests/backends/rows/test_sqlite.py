@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,34 @@ def test_a_sum_of_more_than_64_bits_is_refused_and_not_rounded(tmp_path: Path) -
     with pytest.raises(RefusedRowError, match="overflow"), topology.start() as run:
         run.awaitTermination()
     assert place.found() == [(1, 2**63 - 1)]
+
+
+def test_a_number_that_would_become_null_is_a_bad_row(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    with pytest.raises(RefusedRowError, match=r"id=2, n=nan.*column n: SQLite can't hold nan"):
+        written(place.rows("id"), "id long, n double", (1, float("inf")), (2, float("nan")))
+    assert place.found() == []
+
+
+@pytest.mark.parametrize(
+    "number", ["123456789012345.00", "-0.00000001", "9223372036854775807.00", "1" + 29 * "0"]
+)
+def test_a_decimal_of_up_to_15_digits_or_64_bits_is_kept_as_it_is(
+    tmp_path: Path, number: str
+) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    written(place.rows("id"), "id long, n decimal(38,8)", (1, Decimal(number)), (2, None))
+    assert [None if n is None else Decimal(repr(n)) for _, n in place.found()] == [
+        Decimal(number),
+        None,
+    ]
+
+
+@pytest.mark.parametrize("number", ["1234567890123456.7", "9223372036854775808", "0." + 8 * "12"])
+def test_a_decimal_that_would_be_rounded_is_a_bad_row(tmp_path: Path, number: str) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    with pytest.raises(RefusedRowError, match=f"column n: SQLite keeps 15 digits.*{number}"):
+        written(
+            place.rows("id"), "id long, n decimal(38,16)", (1, Decimal("0.1")), (2, Decimal(number))
+        )
+    assert place.found() == []
