@@ -243,9 +243,7 @@ def follows(standby: PostgresStandby, primary: PostgresServer) -> bool:
     with client(primary) as one, client(standby) as other:
         # What is only inserted may be committed too, with `synchronous_commit` off.
         [[written]] = one.execute("SELECT pg_current_wal_insert_lsn()")
-        [[replayed]] = other.execute(
-            "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [written]
-        )
+        [[replayed]] = other.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [written])
         return bool(replayed)
 
 
@@ -470,9 +468,7 @@ class _Guarded(Copied):
             self.options = (*self.options, f"ssl_{name}_file={target}")
         self.options = (*self.options, "ssl=on")
         self.authority = certificates.authority
-        (self.data / "pg_hba.conf").write_text(
-            "local all all trust\nhostnossl all all all trust\n"
-        )
+        (self.data / "pg_hba.conf").write_text("local all all trust\nhostnossl all all all trust\n")
 
     def own_file(self, path: Path, content: bytes) -> Path:
         path.write_bytes(content)

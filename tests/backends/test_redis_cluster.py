@@ -138,7 +138,6 @@ class TestPartitions:
             ]
             assert (ttl == -1) == key.endswith(CONTROL_KEY)
 
-
     @pytest.mark.parametrize("layout", ["string", "hash"])
     def test_a_key_of_another_type_is_named_and_kept(
         self, redis_cluster: Served, nodes: Nodes, prefix: str, layout: str

@@ -147,7 +147,9 @@ class TestURLs:
         assert (found.service, found.db, found.sentinel_password) == ("main", 2, "other")
 
     def test_what_every_state_takes(self) -> None:
-        factory = state_from_url("redis://cache?kind=transactional&cache_size=10&max_get=5&max_put=6")
+        factory = state_from_url(
+            "redis://cache?kind=transactional&cache_size=10&max_get=5&max_put=6"
+        )
         assert isinstance(factory, MapStateFactory)
         assert (factory.kind, factory.cache_size) == (StateType.TRANSACTIONAL, 10)
         assert (factory.max_get, factory.max_put) == (5, 6)
