@@ -20,7 +20,7 @@ from trident.api.run import Run
 from trident.backends.state_spec import StateLike
 from trident.drpc.query import Query
 from trident.server import DRPCServer
-from trident.server.connection import Wired
+from trident.server.connection import ServerConnection
 from trident.server.http_protocol import http_protocol
 from trident.server.responses import response
 from trident.server.thrift_connection import Fields, ThriftConnection
@@ -109,7 +109,7 @@ class _Echoing(DRPCServer):
         self.echo_port: int | None = 0
         self.thrift_echo_port: int | None = 0
 
-    def _protocols(self) -> Iterator[tuple[str, Callable[[], Wired]]]:
+    def _protocols(self) -> Iterator[tuple[str, Callable[[], ServerConnection]]]:
         yield from super()._protocols()
         methods = {"execute": _echoed}
         yield "echo_port", http_protocol(self.connections, _echo)

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from trident.server.limits import DRPCLimits
 
 _SWEEPS = 4
-"""How often in the shortest time that a client has it is looked whether it is over."""
+"""How often the connections are swept in the shortest time that a client may have."""
 NEVER = float("inf")
 
 
-class Wired(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """A connection of a server, which may be within TLS."""
 
     until: float
-    """When its time is over."""
+    """When its time is over, by the event loop's clock."""
     among: Connections
-    """All connections of the server, of which this is one."""
+    """All connections of the server, with this one."""
     transport: asyncio.Transport
     wire: asyncio.Transport | None = None
     """What carries TLS."""
-    _held = 0
+    _received = 0
 
     def out_of_time(self) -> None:
-        """Its time is over."""
+        """Do what has to be done when its time is over."""
         self.abort()
 
     def close_when_idle(self) -> None:
-        """The server ends."""
+        """Take no more requests, and end when those that have come are answered."""
         self.abort()
 
     def abort(self) -> None:
@@ -38,18 +38,18 @@ class Wired(asyncio.Protocol):
         self.transport.abort()
 
     def untaken(self) -> int:
-        """How many bytes of answers the client has not taken; with TLS they wait in the wire."""
+        """Return how many bytes of answers the client has not taken; with TLS the wire has them."""
         size: int = self.transport.get_write_buffer_size()
         return size + self.wire.get_write_buffer_size() if self.wire else size
 
     def look(self) -> None:
-        """Find out whether that has changed."""
-        self.among.not_taken(self, self.untaken())
+        """Count the bytes that the client has not taken by now."""
+        self.among.set_untaken(self, self.untaken())
 
-    def held(self, size: int) -> bool:
-        """How many bytes of a request have come in part; whether there is room for them."""
-        self.among.received += size - self._held
-        self._held = size
+    def set_received(self, size: int) -> bool:
+        """Count the bytes of a request that has come in part; return whether there is room."""
+        self.among.received += size - self._received
+        self._received = size
         return self.among.received <= self.among.limits.received
 
 
@@ -60,27 +60,27 @@ class Connections:
         self.limits = limits
         self.received = 0
         self.closing = False
-        self._open: set[Wired] = set()
-        self._untaken: dict[Wired, int] = {}
+        self._open: set[ServerConnection] = set()
+        self._untaken: dict[ServerConnection, int] = {}
         self._untaken_bytes = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Wired) -> bool:
-        """Whether there is room for one more."""
+    def add(self, connection: ServerConnection) -> bool:
+        """Add a connection; False where the server takes no more."""
         if self.closing or len(self._open) >= self.limits.connections:
             return False
         self._open.add(connection)
         return True
 
-    def remove(self, connection: Wired) -> None:
-        """A connection has ended."""
+    def remove(self, connection: ServerConnection) -> None:
+        """Forget a connection that has ended."""
         self._open.discard(connection)
-        self.not_taken(connection, 0)
+        self.set_untaken(connection, 0)
 
-    def not_taken(self, connection: Wired, size: int) -> None:
-        """How many bytes of its answers a client has not taken.
+    def set_untaken(self, connection: ServerConnection, size: int) -> None:
+        """Count the bytes of answers that a client has not taken.
 
         Where all together are over the limit, those end that have waited longest.
         """
@@ -106,7 +106,7 @@ class Connections:
                 connection.out_of_time()
 
     async def close(self, seconds: float) -> None:
-        """Let the requests that are here be answered, `seconds` at most, and end all."""
+        """Let the requests that have come be answered, `seconds` at most, and end all."""
         self.closing = True
         for connection in list(self._open):
             connection.close_when_idle()
@@ -117,11 +117,14 @@ class Connections:
             connection.abort()
 
 
-class Handshake(Wired):
-    """Makes a connection of a client that has come through the handshake in time."""
+class Handshake(ServerConnection):
+    """Makes a connection for a client that completes the handshake in time."""
 
     def __init__(
-        self, connections: Connections, context: ssl.SSLContext, protocol: Callable[[], Wired]
+        self,
+        connections: Connections,
+        context: ssl.SSLContext,
+        protocol: Callable[[], ServerConnection],
     ) -> None:
         self.until = NEVER  # the handshake ends in time by itself
         self.among = connections
@@ -143,7 +146,7 @@ class Handshake(Wired):
 
     async def _shake(self, transport: asyncio.Transport) -> None:
         early = _Early()
-        if transport.is_closing():  # by a server that ends; nobody would tell the handshake
+        if transport.is_closing():  # by a server that ends: the handshake would never return
             self.among.remove(self)
             return
         try:
@@ -154,7 +157,7 @@ class Handshake(Wired):
                 server_side=True,
                 ssl_handshake_timeout=self.among.limits.slow,
             )
-        except (OSError, asyncio.CancelledError):  # of which ssl.SSLError and time-outs are
+        except (OSError, asyncio.CancelledError):  # OSError includes ssl.SSLError and time-outs
             transport.abort()
             return
         finally:
@@ -172,7 +175,7 @@ class Handshake(Wired):
 
 
 class _Early(asyncio.Protocol):
-    """Keeps what comes with the end of the handshake, before there is a connection to take it."""
+    """Keeps what comes with the end of the handshake, until the connection is made."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from email.utils import formatdate
-from typing import Any, Literal
+from typing import Any
 
 import httptools
 from starlette.responses import Response
@@ -21,18 +21,15 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from trident.drpc.errors import ArgumentsTooLargeError, DRPCQueueFullError, MalformedRequestError
-from trident.server.connection import NEVER, Connections, Wired
+from trident.server.answering import AnsweringConnection
+from trident.server.connection import Connections
 from trident.server.responses import ALWAYS, error_response, failure
 
 _MOST_HEADERS = 100
 _KEPT_BESIDES = 3_000
 """Bytes that a request takes besides its own, while it waits for the one before it."""
-_HALF_CLOSED = 1.0
-"""Seconds for an answer to a client that sends no more: most of those have hung up."""
 _HOST = re.compile(rb"[^\s/?#@\\,]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
-
-_State = Literal["idle", "coming", "answered", "untaken", "half closed", "ended"]
 
 
 def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPProtocol]:
@@ -69,25 +66,16 @@ class _Dated(ServerState):
         """Of uvicorn, which begins with none."""
 
 
-class HTTPProtocol(Wired, HttpToolsProtocol):
-    """A connection that speaks HTTP; answers its requests one after the other.
-
-    While requests wait, nothing more is read of it; while the client doesn't take an answer, no
-    other one is made.
-    """
+class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
+    """A connection that speaks HTTP."""
 
     def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
-        super().__init__(config, state, {})
+        HttpToolsProtocol.__init__(self, config, state, {})
+        AnsweringConnection.__init__(self, connections, connections.limits.idle)
         self.access_log = False
-        self.limits = connections.limits
-        self.until = NEVER
-        self.among = connections
-        self._state: _State = "coming"
+        self._phase = "coming"
         self._running: RequestResponseCycle | None = None
-        self._task: asyncio.Task[None] | None = None
         self._waiting: dict[RequestResponseCycle, int] = {}
-        self._ends = self._half_closed = False
-        self._last = b""
         self._came = 0
         self._clear()
 
@@ -99,39 +87,27 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
     # What follows is called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport = transport
-        if not self.among.add(self):
-            self._ends = True
-            transport.write(_written(failure(self._full())))
+        if not self._join(transport, self.limits.slow):
+            transport.write(_as_bytes(failure(self._full())))
             transport.close()
             return
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(high=1, low=0)  # to be told of all that isn't taken
-        self.until = self.loop.time() + self.limits.slow
+        HttpToolsProtocol.connection_made(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.among.remove(self)
-        self.held(0)
         self.among.received -= sum(self._waiting.values())
         self._waiting.clear()
         self.pipeline.clear()
-        self.until = NEVER
-        self._abandon()  # nobody waits for the answer: its call leaves the queue
-        super().connection_lost(exc)
+        AnsweringConnection.connection_lost(self, exc)
+        HttpToolsProtocol.connection_lost(self, exc)
 
-    def data_received(self, data: bytes) -> None:
-        if self._ends:
-            return
+    def _take(self, data: bytes) -> None:
         self._came = len(data)
         self._fed += len(data)
         self._parse(data)
-        if self._waiting and self.among.received > self.limits.received:
-            self.abort()
-        self._go_on()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that sends no more gets the answers that are due, soon."""
-        if self._state == "ended":
+        if self._phase == "ended":
             return False
         if self._begun:
             self._refuse(failure(MalformedRequestError("its end has not come")))
@@ -141,28 +117,22 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         if self._running is not None and self._running.chunked_encoding:
-            super().pause_writing()  # the next part is made when this one is taken
-        self.look()
+            self.flow.pause_writing()  # the next part is made when this one is taken
+        super().pause_writing()
 
     def resume_writing(self) -> None:
+        self.flow.resume_writing()
         super().resume_writing()
-        self.look()
 
     # What follows is called by all connections of the server.
 
-    def look(self) -> None:
-        super().look()
-        self._go_on()
-
     def out_of_time(self) -> None:
-        if self._state in ("untaken", "ended") or self.transport.is_closing():
-            self.abort()
-        elif self._begun:
+        if self._begun and self._phase == "coming" and not self.transport.is_closing():
             message = "the request took too long to come"
             self._refuse(error_response(408, "REQUEST_TIMEOUT", message))
             self._go_on()
         else:
-            self._close()
+            super().out_of_time()
 
     def close_when_idle(self) -> None:
         self._ends = True
@@ -177,7 +147,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if self._ends:
-            raise _Stopped
+            raise _Refused
         self._clear()
         self._begun = True
         self._first = self._came  # at most; where in it the request begins isn't known
@@ -221,7 +191,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._size += len(body)
         if self._size > self.limits.args:
             self._stop(self._too_large())
-        if not self.held(self._head + self._size):
+        if not self.set_received(self._head + self._size):
             self._stop(failure(self._full()))
         super().on_body(body)
 
@@ -229,7 +199,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
-        self.held(0)
+        self.set_received(0)
         if self.cycle is not self._running and not self.cycle.response_complete:
             self._waiting[self.cycle] = kept = self._head + self._size + _KEPT_BESIDES
             self.among.received += kept
@@ -242,9 +212,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         if self._running is not None:
             self._running.transport.writelines(())
         self._running = self._task = None
-        if left := self.untaken():
-            self.among.not_taken(self, left)
-        self._go_on()
+        self.look()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self.untaken():
@@ -254,58 +222,11 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._running = cycle
         self._task = self.loop.create_task(cycle.run_asgi(app))
 
-    def _go_on(self) -> None:
-        """Begin with the next request, or wait for one."""
-        if self._state == "ended":
-            return
-        if self._running is None and not self.untaken() and not self.transport.is_closing():
-            if self.pipeline:
-                self._start_asgi_task(*self.pipeline.pop())
-            elif self._ends:
-                self._finish()
-                return
-        self._set_until()
-        if self.pipeline:
-            self.flow.pause_reading()
-        else:
-            self.flow.resume_reading()  # so as to see that the client hangs up
+    def _answer_next(self) -> None:
+        self._start_asgi_task(*self.pipeline.pop())
 
-    def _set_until(self) -> None:
-        """Give the client its time for what it has to do now, from when it first had to."""
-        state: _State = "idle"
-        seconds = self.limits.idle
-        if self.untaken():
-            state, seconds = "untaken", self.limits.slow
-        elif self._half_closed:
-            state, seconds = "half closed", min(_HALF_CLOSED, self.limits.slow)
-        elif self._running is not None and not self._running.more_body:
-            state, seconds = "answered", NEVER
-        elif self._begun:
-            state, seconds = "coming", self.limits.slow
-        if state != self._state:
-            self._state = state
-            self.until = self.loop.time() + seconds
-
-    def _finish(self) -> None:
-        """All is answered: tell the client what it is told at last, and end.
-
-        What it still sends is thrown away meanwhile: it reads nothing before it has sent all, and
-        a closed connection would take the answer from it.
-        """
-        if self._last:
-            self.transport.write(self._last)
-        if self._last and self.transport.can_write_eof() and not self._half_closed:
-            self.flow.resume_reading()
-            self.transport.write_eof()
-        else:
-            self.transport.close()
-        self._state = "ended"
-        self.until = self.loop.time() + self.limits.slow
-
-    def _close(self) -> None:
-        self.transport.close()
-        self._state = "ended"
-        self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
+    def _is_answering(self) -> bool:
+        return self._running is not None and not self._running.more_body
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -327,7 +248,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
             # Of what came with its beginning the parser may keep a part, as long as any has come.
             known = self._head + self._size
             known = self._first if self._in_head else max(self._first, known)
-            if self._begun and not self.held(known + self._fed):
+            if self._begun and not self.set_received(known + self._fed):
                 self._refuse(failure(self._full()))
 
     def _without_upgrade(self) -> bytes:
@@ -361,12 +282,12 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
     def _stop(self, response: Response) -> None:
         """Answer, and read no more; raised through the parser, which stops there."""
         self._refuse(response)
-        raise _Stopped
+        raise _Refused
 
     def _refuse(self, response: Response) -> None:
         """Take no more of this client, and end when its requests are answered, by this last."""
         self._ends = True
-        self._last = _written(response)
+        self._last = _as_bytes(response)
         self._drop_incomplete()
 
     def _drop_incomplete(self) -> None:
@@ -376,13 +297,13 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         elif self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()
         self._begun = False
-        self.held(0)
+        self.set_received(0)
 
     def _abandon(self) -> None:
-        if self._running is not None and self._task is not None:
+        if self._running is not None:
             self._running.disconnected = True
-            self._task.cancel()
-            self._running = self._task = None
+            self._running = None
+        super()._abandon()
 
     def _too_large(self) -> Response:
         function = self.url.decode("latin-1").removeprefix("/drpc/").partition("?")[0]
@@ -425,11 +346,11 @@ class _Joined(asyncio.Transport):
         return self._transport.is_closing()
 
 
-class _Stopped(Exception):
+class _Refused(Exception):
     """A request was refused before its end."""
 
 
-def _written(response: Response) -> bytes:
+def _as_bytes(response: Response) -> bytes:
     """The last response of a connection as bytes."""
     headers = [*_Dated().default_headers, *response.raw_headers, *ALWAYS, (b"connection", b"close")]
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)

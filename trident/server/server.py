@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
 from trident.server.access import Access, OtherSites, is_this_machine
-from trident.server.connection import Connections, Handshake, Wired
+from trident.server.connection import Connections, Handshake, ServerConnection
 from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
 
@@ -230,7 +230,7 @@ class DRPCServer:
         for server in listening:
             server.close()
 
-    def _protocols(self) -> Iterable[tuple[str, Callable[[], Wired]]]:
+    def _protocols(self) -> Iterable[tuple[str, Callable[[], ServerConnection]]]:
         """The ports that are asked for, each with what makes its connections."""
         if self.port is not None:
             yield "port", self._http_protocol(self.connections, self.application)
@@ -243,7 +243,7 @@ class DRPCServer:
             others = thrift.invocations(self.functions, self._invocations)
             yield "invocations_port", lambda: thrift.ThriftConnection(self.connections, others)
 
-    async def _listen(self, name: str, protocol: Callable[[], Wired]) -> asyncio.Server:
+    async def _listen(self, name: str, protocol: Callable[[], ServerConnection]) -> asyncio.Server:
         assert self._loop is not None
         port = getattr(self, name)
         context = self._tls

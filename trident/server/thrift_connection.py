@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from trident.drpc.errors import (
@@ -13,7 +12,8 @@ from trident.drpc.errors import (
     DRPCQueueFullError,
     MalformedRequestError,
 )
-from trident.server.connection import NEVER, Connections, Wired
+from trident.server.answering import AnsweringConnection
+from trident.server.connection import NEVER, Connections
 from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
@@ -42,95 +42,36 @@ _KEPT_BESIDES = 500
 """Bytes that a call takes besides its own, while it waits for the one before it."""
 _SUCCESS = 0
 _KEPT_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A client's machine that has gone is found out within two minutes."""
+"""So a client whose machine is off is found out within two minutes."""
 
 Method = Callable[[Fields], Awaitable[Fields]]
 """From the fields of the arguments to those of the result."""
 
 
-class ThriftConnection(Wired):
-    """A connection that speaks Thrift's binary protocol in frames.
-
-    It answers its requests one after the other. While requests wait, and while the client doesn't
-    take answers, nothing more is read of it.
-    """
-
-    transport: asyncio.Transport
+class ThriftConnection(AnsweringConnection):
+    """A connection that speaks Thrift's binary protocol in frames."""
 
     def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
-        self.among = connections
-        self.limits = connections.limits
-        self.until = NEVER
-        self._idle = self.limits.thrift_idle or NEVER
+        super().__init__(connections, connections.limits.thrift_idle or NEVER)
         self._methods = methods
-        self.loop = asyncio.get_running_loop()
         self._buffer = bytearray()
-        self._requests: deque[bytes] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._can_write = self._reads = True
-        self._ends = False
-        self._last = b""
-
-    # What follows is called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        if not self.among.add(self):
+        if not self._join(transport, self._idle):  # its first call may come at any time
             transport.close()
             return
-        self.until = self.loop.time() + self._idle  # its first call may come at any time
-        kept = transport.get_extra_info("socket")
-        if kept is not None:
-            kept.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        wire = transport.get_extra_info("socket")
+        if wire is not None:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, value in _KEPT_ALIVE.items():
                 if hasattr(socket, name):
-                    kept.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+                    wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.among.remove(self)
-        self.held(0)
-        while self._requests:
+        while self.pipeline:
             self._next()
-        self.until = NEVER
-        if self._task is not None:
-            self._task.cancel()  # nobody waits for the answer: its call leaves the queue
-
-    def data_received(self, data: bytes) -> None:
-        if self._ends:
-            return
-        if self._task is None:
-            # Counted from the first byte: a client that sends one now and then is slow too.
-            self.until = min(self.until, self.loop.time() + self.limits.slow)
-        self._take(data)
-        if self._requests and self.among.received > self.limits.received:
-            self.abort()
-        self._go_on()
-
-    def pause_writing(self) -> None:
-        self._can_write = False
-        self.until = self.loop.time() + self.limits.slow
-        self.look()
-
-    def resume_writing(self) -> None:
-        self._can_write = True
-        self.look()
-        self.until = NEVER if self._task else self.loop.time() + self._idle
-        self._go_on()
-
-    # What follows is called by all connections of the server.
-
-    def out_of_time(self) -> None:
-        if not self._can_write or self.transport.is_closing():
-            self.abort()
-            return
-        self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
-        self.transport.close()
-
-    def close_when_idle(self) -> None:
-        self._ends = True
-        if self._task is None and not self._requests:
-            self.transport.close()
+        super().connection_lost(error)
 
     def _take(self, data: bytes) -> None:
         """Put each call that is complete behind those that wait for their turn."""
@@ -143,69 +84,44 @@ class ThriftConnection(Wired):
                 return
             if len(self._buffer) < at + 4 + size:
                 break
-            self._requests.append(bytes(self._buffer[at + 4 : at + 4 + size]))
+            self.pipeline.appendleft(bytes(self._buffer[at + 4 : at + 4 + size]))
             self.among.received += size + _KEPT_BESIDES
             at += 4 + size
         del self._buffer[:at]
-        if not self.held(len(self._buffer)):
+        self._begun = bool(self._buffer)
+        if not self.set_received(len(self._buffer)):
             self._refuse(0, DRPCQueueFullError("the server", len(self.among)))
 
     def _next(self) -> bytes:
-        """Take the call out of those that wait whose turn it is."""
-        request = self._requests.popleft()
+        """Take out the call whose turn it is."""
+        request: bytes = self.pipeline.pop()
         self.among.received -= len(request) + _KEPT_BESIDES
         return request
 
     def _refuse(self, at: int, error: Exception) -> None:
-        """Answer a call that has not come as a whole, read no more, and end when all is answered.
-
-        What the client still sends is thrown away meanwhile: it reads nothing before it has sent
-        all, and a closed connection would take the answer from it.
-        """
+        """Answer a call that has come in part, read no more, and end when all is answered."""
         try:
             message = read_head(bytes(self._buffer[at + 4 : at + 300]))
             self._last = _reply(message, _failure(message.name, error))
         except ThriftError:
             pass
         self._ends = True
-        self.held(0)
+        self._begun = False
+        self.set_received(0)
         self._buffer.clear()
 
-    def _go_on(self) -> None:
-        """Begin to answer the next call, or wait for one."""
-        if self._task is not None or not self._can_write or self.transport.is_closing():
-            self._read(not self._requests)
-            return
-        if self._requests:
-            self.until = NEVER
-            self._task = self.loop.create_task(self._answer(self._next()))
-            self._read(not self._requests)  # so as to see that the client hangs up
-        elif self._ends:
-            self.until = self.loop.time() + self.limits.slow
-            last, self._last = self._last, b""
-            if last:
-                self.transport.write(last)
-            if last and self.transport.can_write_eof():
-                self._read(True)
-                self.transport.write_eof()
-            else:
-                self.transport.close()
-        else:
-            self._read(True)
+    def _answer_next(self) -> None:
+        self._task = self.loop.create_task(self._answer(self._next()))
 
     async def _answer(self, request: bytes) -> None:
-        made = await self._answered(request)
+        answer = await self._answer_to(request)
         self._task = None
-        if self.transport.is_closing():
-            return
-        self.transport.write(made)
-        self.look()
-        if self._can_write:
-            self.until = self.loop.time() + (self.limits.slow if self._buffer else self._idle)
-        self._go_on()
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self.look()
 
-    async def _answered(self, request: bytes) -> bytes:
-        """The answer to a call; never raises."""
+    async def _answer_to(self, request: bytes) -> bytes:
+        """Return the answer to a call; never raises."""
         try:
             message = read_message(request)
         except ThriftError as problem:
@@ -221,14 +137,6 @@ class ThriftConnection(Wired):
         except Exception as error:
             result = _failure(message.name, error)
         return _reply(message, result)
-
-    def _read(self, reads: bool) -> None:
-        if reads != self._reads and not self.transport.is_closing():
-            self._reads = reads
-            if reads:
-                self.transport.resume_reading()
-            else:
-                self.transport.pause_reading()
 
 
 def calls(functions: Functions) -> Mapping[str, Method]:
@@ -258,8 +166,8 @@ def invocations(functions: Functions, kept: Invocations) -> Mapping[str, Method]
 
     async def fail(fields: Fields) -> Fields:
         (id,) = _texts(fields, 1)
-        told = fields.get(2)
-        message = told.get(1) if isinstance(told, dict) else None
+        error = fields.get(2)
+        message = error.get(1) if isinstance(error, dict) else None
         kept.fail(id, *([message] if isinstance(message, str) else []))
         return {}
 
