@@ -13,7 +13,7 @@ from time import perf_counter
 from benchmarks.report import Figure, latency, median
 from trident.log.checkpoint import held_checkpoint
 from trident.log.entry import LogEntry
-from trident.log.writer import LogWriter
+from trident.log.log import LogWriter
 from trident.states.values import Token
 from trident.testing.servers.redis import RedisServer
 from trident.testing.servers.zookeeper import ZooKeeperServer

@@ -16,8 +16,8 @@ from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogUnavailableError
+from trident.log.log import LogWriter
 from trident.log.stored_checkpoint import StoredLog
-from trident.log.writer import LogWriter
 from trident.states import MapStateFactory, Token
 from trident.states.errors import LostWritesError, StateUnavailableError
 from trident.testing.servers.process import wait_until

@@ -11,7 +11,8 @@ from uuid import uuid4
 from trident.backends.memory import MemoryMap
 from trident.batch.adopt import Adopt
 from trident.batch.computed import Postponed
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
+from trident.batch.opening import LogTerms
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
@@ -122,10 +123,7 @@ def make_runner(
     names = ["count", *(f"count{index}" for index in range(2, len(states) + 1))]
     return BatchRunner(
         log,
-        {
-            name: BatchState(state.control, state.kind, state=state)
-            for name, state in zip(names, states, strict=False)
-        },
+        {name: BatchState(state) for name, state in zip(names, states, strict=False)},
         group="words",
         source=source,
         policy=FailurePolicy(**{"backoff": 0.0, **policy}),
@@ -141,7 +139,7 @@ def open_runner(
     **options: Any,
 ) -> BatchRunner:
     runner = make_runner(log, *states, **options)
-    runner.open(streams=STREAMS, adopt=adopt, accept_loss=accept_loss or {})
+    runner.open(LogTerms(streams=STREAMS, adopt=adopt, accept_loss=accept_loss or {}))
     return runner
 
 

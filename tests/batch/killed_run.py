@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.batch.counting import STREAMS, CountingEngine, make_runner
 from trident.backends.sqlite import SQLiteStore
 from trident.batch.loop import SpoutLoop
+from trident.batch.opening import LogTerms
 from trident.log.checkpoint import Checkpoint
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps.factory import OpaqueMap
@@ -25,7 +26,7 @@ def run(folder: Path) -> dict[str, int | None]:
     state = OpaqueMap(SQLiteStore(str(folder / "counts.db"), "words").open())
     try:
         runner = make_runner(checkpoint.log("words"), state)
-        runner.open(streams=STREAMS)
+        runner.open(LogTerms(streams=STREAMS))
         spout = FixedBatchSpout("word", 6, *TEXT)
         loop = SpoutLoop({"words": spout}, CountingEngine(state), runner, trigger="available")
         loop.start().awaitTermination(60)

@@ -24,6 +24,7 @@ from typing import Any
 from trident import Count
 from trident.backends import sqlite
 from trident.batch.computed import Computed
+from trident.batch.opening import LogTerms
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
@@ -102,10 +103,10 @@ def run(folder: Path, most: int = PENDING) -> None:
     engine = Engine(states)
     runner = BatchRunner(
         FileLog(folder / "log"),
-        {name: BatchState(state.control, state.kind) for name, state in states.items()},
+        {name: BatchState(state) for name, state in states.items()},
         group="lines",
     )
-    runner.open(streams={"lines": "line"}, clock="dataframe")
+    runner.open(LogTerms(streams={"lines": "line"}, clock="dataframe"))
     failures: list[BaseException] = []
 
     def told(progress: BatchProgress | None, failure: BaseException | None) -> None:
@@ -116,11 +117,9 @@ def run(folder: Path, most: int = PENDING) -> None:
     batches.open(done(folder))
     for txid in range(done(folder) + 1, BATCHES + 1):
         digest = hashlib.sha256(b"%d" % txid).hexdigest()
-        run = batches.run
-        if not batches.may_run(txid, "query"):
+        if txid != batches.next_txid:
             reached(REPLAYED, Token(txid, 0))
-            run = batches.run_unstaged
-        run(txid, digest, "query", lambda record: engine.compute(record.token.txid))
+        batches.run(txid, digest, "query", lambda record: engine.compute(record.token.txid))
         reached(CLOCK_POINTS[0], Token(txid, 0))
         with (folder / "done").open("a") as file:
             file.write(".")

@@ -25,6 +25,7 @@ from tests.batch.counting import (
 from trident.backends.memory import MemoryMap
 from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
+from trident.batch.opening import LogTerms
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.errors import PlanError
@@ -127,7 +128,7 @@ def test_a_new_log_continues_where_the_old_one_was(
     with pytest.raises(OtherLogError, match=old):
         open_runner(log, state)
     runner = open_runner(log, state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
-    assert (runner.base, runner.next_txid, runner.last) == (2, 3, None)
+    assert (runner.ledger.entry.base, runner.next_txid, runner.ledger.last) == (2, 3, None)
     assert newest(log).adopted == (old,)
     assert log_id(state) == newest(log).log_id != old
     assert counts(state, "a b c") == [2, 1, None]
@@ -432,7 +433,7 @@ def test_storms_state_is_read_at_once_and_counted_on() -> None:
     state = storms(a=OpaqueValue(17, 0, 5, 4), b=OpaqueValue(3, 0, 2, 1))
     log = MemoryLog("new")
     runner = open_runner(log, state, adopt=Adopt.from_storm(17))
-    assert (runner.base, runner.next_txid, runner.last) == (17, 18, None)
+    assert (runner.ledger.entry.base, runner.next_txid, runner.ledger.last) == (17, 18, None)
     assert counts(state, "a b c") == [5, 2, None]
     runner.run(Words(CountingEngine(state), "a c"))
     assert counts(state, "a b c") == [6, 2, 1]
@@ -666,7 +667,7 @@ def test_what_is_staged_beside_a_url_is_asked_for(
 
     def open_of_frame(log: Log, adopt: Adopt | None = None) -> BatchRunner:
         runner = make_runner(log, state)
-        runner.open(streams=STREAMS, clock="dataframe", adopt=adopt, folder_at=folder_at)
+        runner.open(LogTerms(streams=STREAMS, clock="dataframe", adopt=adopt, folder_at=folder_at))
         return runner
 
     with closing_checkpoint(url) as held:

@@ -101,7 +101,7 @@ def test_states_that_two_first_tries_have_begun_are_begun_behind_both() -> None:
     leave_begun(second)
     leave_begun(second)
     runner = open_runner(MemoryLog("both"), first, second)
-    assert runner.due[0] == Token(1, 4)
+    assert runner.ledger.due.token == Token(1, 4)
     runner.run(Words(CountingEngine(first, second), "c"))
     assert counts(first, "a b c") == counts(second, "a b c") == [None, None, 1]
 
@@ -113,7 +113,7 @@ def test_a_run_that_is_started_again_begins_behind_what_another_has_begun_meanwh
     leave_begun(state)
     leave_begun(state)
     runner = open_runner(log, state)
-    assert runner.due[0] == Token(1, 6)
+    assert runner.ledger.due.token == Token(1, 6)
     runner.run(Words(CountingEngine(state), "c"))
     assert counts(state, "a b c") == [None, None, 1]
 

@@ -168,7 +168,8 @@ def test_what_fails_after_the_commit_stops_the_run(
 
 def test_a_failure_of_a_batch_behind_a_discarded_one_is_not_its_next_attempts() -> None:
     class Runner:
-        group, next_txid, due = "words", 1, Due(Token(1, 0), {})
+        group, next_txid = "words", 1
+        ledger = SimpleNamespace(due=Due(Token(1, 0), {}))
         stopping, failed = threading.Event(), threading.Event()
         finished: ClassVar[list[int]] = []
 
@@ -206,7 +207,7 @@ def test_a_stop_keeps_a_batch_that_fails_and_tells_what_fails_after_its_commit(
     committed: bool,
 ) -> None:
     class Runner:
-        group, due = "words", None
+        group, ledger = "words", SimpleNamespace(due=None)
         stopping, begun = threading.Event(), threading.Event()
 
         def make(self, work: Any, due: Any) -> Any:

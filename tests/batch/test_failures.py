@@ -19,7 +19,7 @@ from tests.batch.counting import (
 )
 from trident.backends.memory import MemoryMap
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.watchpoints import POINTS
@@ -27,6 +27,7 @@ from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.state import Batch, State
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -39,6 +40,14 @@ def state() -> OpaqueMap:
 @pytest.fixture
 def engine(state: OpaqueMap) -> CountingEngine:
     return CountingEngine(state)
+
+
+class Sink(State):
+    """Something that is no map."""
+
+    def beginCommit(self, batch: Batch) -> None: ...
+
+    def commit(self, batch: Batch) -> None: ...
 
 
 def fail(record: ControlRecord) -> None:
@@ -168,7 +177,7 @@ def test_dead_letters_are_refused_where_partial_writes_would_stay(kind: Any) -> 
 
 
 def test_dead_letters_are_refused_for_a_state_that_is_no_map() -> None:
-    states = {"sink": BatchState(None, None)}
+    states = {"sink": BatchState(Sink())}
     policy = FailurePolicy(on_failure="dead-letter")
     with pytest.raises(FailurePolicyError, match="sink is no opaque map"):
         BatchRunner(MemoryLog("log"), states, group="words", policy=policy)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.batch.counting import STREAMS, CountingEngine, Words, counts, memory_state
 from trident.batch.errors import BatchFailedError
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
+from trident.batch.opening import LogTerms
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.watchpoints import POINTS, watching
@@ -44,10 +45,10 @@ class Life:
 
     def start(self) -> tuple[BatchRunner, list[OpaqueMap]]:
         states = {self.names[one]: OpaqueMap(self.states[one].backing) for one in self.present}
-        made = {name: BatchState(one.control, one.kind, state=one) for name, one in states.items()}
+        made = {name: BatchState(one) for name, one in states.items()}
         policy = FailurePolicy(retries=self.random.choice([0, 2]), backoff=0.0)
         runner = BatchRunner(self.log, made, group="words", policy=policy)
-        runner.open(streams=STREAMS)
+        runner.open(LogTerms(streams=STREAMS))
         return runner, list(states.values())
 
     def run(self, runner: BatchRunner, states: list[OpaqueMap]) -> bool:

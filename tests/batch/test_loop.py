@@ -12,6 +12,7 @@ import pytest
 from tests.batch.counting import CountingEngine, counts, make_runner, memory_state
 from trident.batch.errors import BatchFailedError
 from trident.batch.loop import SpoutLoop
+from trident.batch.opening import LogTerms
 from trident.errors import EmittedValueError
 from trident.log.errors import LogConflictError, TakenOverError
 from trident.log.log import Log, MemoryLog
@@ -52,7 +53,7 @@ def start(state: OpaqueMap, log: Log) -> Iterator[Start]:
     def started(*spouts: ITridentDataSource, trigger: Any = None, **options: Any) -> SpoutLoop:
         runner = make_runner(log, state, **options)
         streams = {f"s{index}": spout for index, spout in enumerate(spouts, 1)}
-        runner.open(streams=dict.fromkeys(streams, "word"))
+        runner.open(LogTerms(streams=dict.fromkeys(streams, "word")))
         loop = SpoutLoop(streams, CountingEngine(state), runner, trigger=trigger)
         loops.append(loop)
         return loop.start()
@@ -170,7 +171,7 @@ def test_all_available_counts_what_came_after_the_last_look(state: OpaqueMap, lo
     answered = threading.Event()
     asker = threading.Thread(target=ask)
     runner = make_runner(log, state)
-    runner.open(streams={})
+    runner.open(LogTerms(streams={}))
     loop = SpoutLoop({"s1": Late()}, CountingEngine(state), runner)
     with hold_at("before write") as hold:
         loop.start()
@@ -186,7 +187,7 @@ def test_a_batch_without_tuples_begins_where_a_step_acts_on_nothing(
     state: OpaqueMap, log: Log, acts_on_nothing: bool
 ) -> None:
     runner = make_runner(log, state)
-    runner.open(streams={})
+    runner.open(LogTerms(streams={}))
     engine = CountingEngine(state, acts_on_nothing=acts_on_nothing)
     loop = SpoutLoop({"s1": Polled("a", "", "")}, engine, runner, trigger="available")
     assert loop.start().awaitTermination(60)
@@ -245,7 +246,7 @@ def test_the_engine_and_every_spout_are_closed_at_the_end(state: OpaqueMap, log:
 
     engine, runner = CountingEngine(state), make_runner(log, state)
     spouts = {"s1": Closing("word", 1), "s2": Closing("word", 1)}
-    runner.open(streams={})
+    runner.open(LogTerms(streams={}))
     assert SpoutLoop(spouts, engine, runner, trigger="available").start().awaitTermination(60)
     assert sorted(map(id, closed)) == sorted(map(id, spouts.values()))
     assert engine.closed
@@ -346,7 +347,7 @@ def test_a_spout_that_is_ready_and_emits_nothing_is_asked_ever_more_slowly(
     state: OpaqueMap, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = make_runner(log, state)
-    runner.open(streams={})
+    runner.open(LogTerms(streams={}))
     loop = SpoutLoop({"s1": Polled(*[""] * 5)}, CountingEngine(state), runner)
     waits: list[float | None] = []
 
@@ -468,7 +469,7 @@ def test_of_two_runs_of_one_log_one_stops_and_nothing_is_counted_twice(
     for _ in range(2):
         shared = OpaqueMap(state.backing)
         runner = make_runner(log, shared)
-        runner.open(streams={})
+        runner.open(LogTerms(streams={}))
         spouts = {"s1": fixed("a " * 100)}
         loops.append(SpoutLoop(spouts, CountingEngine(shared), runner, trigger="available"))
     for loop in loops:

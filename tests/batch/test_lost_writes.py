@@ -272,7 +272,7 @@ def test_a_batch_that_was_empty_in_one_copy_of_a_log_only_is_noticed() -> None:
     copy.server = original.server
     runner = open_runner(original.log, original.state)
     runner.run(Words(CountingEngine(original.state), "a"))
-    copy.log.append(runner._log.newest())
+    copy.log.append(runner.ledger.log.newest())
     open_runner(original.log, original.state).run(Words(CountingEngine(original.state), ""))
     other = open_runner(copy.log, copy.state, retries=0)
     with pytest.raises(BatchFailedError), fail_at("after write", 2):

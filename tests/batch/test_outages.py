@@ -18,10 +18,9 @@ import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
 from trident.backends.memory import MemoryMap
-from trident.batch import outage
+from trident.batch import failures
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, OutageError
-from trident.batch.failure_policy import FailurePolicy
-from trident.batch.outage import Outage, Patience
+from trident.batch.failures import FailurePolicy, Outage, Patience
 from trident.batch.watchpoints import POINTS, watching
 from trident.log import file_log
 from trident.log.errors import LogUnavailableError, TakenOverError
@@ -56,7 +55,7 @@ class Clock(threading.Event):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(outage, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(failures, "monotonic", lambda: clock.now)
     return clock
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.batch.counting import CountingEngine, counts, make_runner, memory_state
 from trident.batch.loop import SpoutLoop
+from trident.batch.opening import LogTerms
 from trident.log.log import MemoryLog
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
@@ -62,7 +63,7 @@ class FailsOnce(CountingEngine):
 def test_a_batch_is_planned_once_also_where_it_fails_before_it_begins(max_pending: int) -> None:
     state, spout = memory_state(), HandsOut("a", "b", "c", "d")
     runner = make_runner(MemoryLog("log"), state)
-    runner.open(streams={"words": "word"})
+    runner.open(LogTerms(streams={"words": "word"}))
     loop = SpoutLoop(
         {"words": spout}, FailsOnce(state), runner, trigger="available", max_pending=max_pending
     ).start()

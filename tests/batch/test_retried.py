@@ -106,7 +106,9 @@ def go_on_elsewhere(
 ) -> MemoryLog:
     """Run two batches of one state by a new log, which has adopted it."""
     log = MemoryLog("new")
-    adopting = open_runner(log, state, adopt=Adopt.from_states(runner.log_id, in_flight=in_flight))
+    adopting = open_runner(
+        log, state, adopt=Adopt.from_states(runner.ledger.entry.log_id, in_flight=in_flight)
+    )
     for word in "d", "e":
         adopting.run(Words(CountingEngine(state), word))
     return log
@@ -202,7 +204,7 @@ def test_a_late_writer_is_refused_after_a_sweep() -> None:
     log, state = MemoryLog("log"), memory_state()
     engine = leave_behind(log, state)
     late = seen_elsewhere(state)
-    late.beginCommit(ControlRecord(open_runner(log, state).log_id, Token(2, 0), 1))
+    late.beginCommit(ControlRecord(open_runner(log, state).ledger.entry.log_id, Token(2, 0), 1))
     late.multiPut([("z",)], [100])
     open_runner(log, state).run(Words(engine, "d"))
     with pytest.raises(Exception, match="overtaken|later attempt|was overtaken"):
@@ -256,7 +258,7 @@ def test_other_states_may_lack_what_is_recalled() -> None:
     state = memory_state()
     remembers = ControlRecord("old", Token(5, 0), 5, {2: 1, 3: 1})
     state.backing.putControl(remembers.encode(), None)
-    states = GroupStates({"count": BatchState(state.control, state.kind)})
+    states = GroupStates({"count": BatchState(state)})
     retried = {2: 1, 6: 1}
     entry = LogEntry(
         1, "", "new", Token(8, 0), 7, base=5, adopted=("old",), retried=retried, swept=1
@@ -270,7 +272,7 @@ def test_other_states_may_lack_what_is_recalled() -> None:
 def test_a_loss_of_a_renamed_state_is_accepted_as_the_error_says_it() -> None:
     state = memory_state()
     state.backing.putControl(ControlRecord("log", Token(5, 0), 4).encode(), None)
-    states = GroupStates({"count": BatchState(state.control, state.kind)})
+    states = GroupStates({"count": BatchState(state)})
     entry = LogEntry(1, "", "log", Token(6, 1), 5, states={"older": Token(5, 0)})
     with pytest.raises(LostWritesError, match=re.escape("accept_loss={'count': 5}")):
         states.catch_up(entry)

@@ -18,6 +18,7 @@ from tests.batch.counting import (
     seen_elsewhere,
 )
 from trident.backends.memory import MemoryMap
+from trident.batch.opening import LogTerms
 from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
     LogConflictError,
@@ -66,11 +67,11 @@ def test_batches_are_numbered_from_1_and_counted_once(
     log: Log, state: OpaqueMap, engine: CountingEngine
 ) -> None:
     runner = open_runner(log, state)
-    assert runner.last is None
+    assert runner.ledger.last is None
     progress = [runner.run(Words(engine, text)) for text in ("a b a", "b")]
     assert [(each.txid, each.attempts, each.tuples) for each in progress] == [(1, 1, 3), (2, 1, 1)]
     assert counts(state, "a b c") == [2, 2, None]
-    assert runner.last == Token(2, 0)
+    assert runner.ledger.last == Token(2, 0)
     assert set(progress[0].seconds) == {
         *("plan", "emit", "begin", "run", "ready", "commit", "announce", "acknowledge")
     }
@@ -211,7 +212,7 @@ def test_a_topology_of_another_shape_is_an_error(
 ) -> None:
     open_runner(log, state)
     with pytest.raises(LogMismatchError):
-        make_runner(log, state).open(**{"streams": STREAMS, **changed})
+        make_runner(log, state).open(LogTerms(**{"streams": STREAMS, **changed}))
 
 
 # Restart

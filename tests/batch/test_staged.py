@@ -17,7 +17,8 @@ from tests.batch import staged_run
 from tests.batch.staged_run import BATCHES, CLOCK_POINTS, EXPECTED, counts, draws
 from trident.batch.computed import Computed
 from trident.batch.errors import BatchFailedError, OutageError, TooManyBadTuplesError
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
+from trident.batch.opening import LogTerms
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
@@ -90,7 +91,7 @@ class Clock:
         self.runner = BatchRunner(
             FileLog(folder / "log"), {}, group="lines", source="spark", policy=policy
         )
-        self.runner.open(streams={"lines": "line"}, clock="dataframe")
+        self.runner.open(LogTerms(streams={"lines": "line"}, clock="dataframe"))
         self.told: list[Any] = []
         self.bad: list[Mapping[str, int]] = []
         self.batches = StagedBatches(self.area, self.engine, self.runner, most, self._told)
@@ -100,10 +101,14 @@ class Clock:
         self.bad += [progress.bad_tuples] if progress else []
 
     def stage(
-        self, txid: int, compute: Callable[[], list[str]] | None = None, digest: str | None = None
+        self,
+        txid: int,
+        compute: Callable[[], list[str]] | None = None,
+        digest: str | None = None,
+        query_id: str = "q1",
     ) -> None:
         make, digest = compute or (lambda: [f"word {txid}"]), digest or f"{txid:064x}"
-        self.batches.run(txid, digest, "q1", lambda record: computed(make()))
+        self.batches.run(txid, digest, query_id, lambda record: computed(make()))
 
     @property
     def staged(self) -> list[int]:
@@ -278,7 +283,6 @@ def test_the_next_batch_is_staged_while_those_that_were_found_are_committed(
     tmp_path: Path,
 ) -> None:
     with left(tmp_path), hold_at("before begin", 1) as hold, clock(tmp_path, most=5) as run:
-        assert run.batches.may_run(4, "q1")
         run.stage(4)
         assert run.staged == [1, 2, 3, 4]
         hold.release()
@@ -286,29 +290,32 @@ def test_the_next_batch_is_staged_while_those_that_were_found_are_committed(
 
 
 @pytest.mark.parametrize(
-    ("txid", "query_id"), [(3, "q1"), (2, "q1"), (5, "q1"), (4, "another")], ids=str
+    ("txid", "query_id", "error"),
+    [(2, "q1", PlacementError), (5, "q1", PlacementError), (4, "another", LogMismatchError)],
 )
-def test_what_is_not_next_is_the_runners_to_judge(tmp_path: Path, txid: int, query_id: str) -> None:
+def test_a_batch_that_is_not_next_is_refused_when_those_before_it_are_committed(
+    tmp_path: Path, txid: int, query_id: str, error: type[Exception]
+) -> None:
     with left(tmp_path), clock(tmp_path) as run:
-        assert not run.batches.may_run(txid, query_id)
-        run.batches.settle()
-        assert not run.batches.may_run(txid, query_id)
+        with pytest.raises(error):
+            run.stage(txid, query_id=query_id)
+        assert run.told == [1, 2, 3]
+        assert run.staged == []
+
+
+def test_a_replay_is_skipped_when_those_before_it_are_committed(tmp_path: Path) -> None:
+    with left(tmp_path), clock(tmp_path) as run:
+        run.stage(3)
+        assert run.told == [1, 2, 3, 3]
+    assert [token.txid for token, _ in run.engine.written] == [1, 2, 3]
 
 
 def test_without_max_pending_nothing_is_staged(tmp_path: Path) -> None:
-    with clock(tmp_path, most=1) as run:
-        assert not run.batches.may_run(1, "q1")
-
-
-def test_replays_of_what_was_found_are_judged_when_it_is_committed(tmp_path: Path) -> None:
-    with left(tmp_path), clock(tmp_path) as run:
-        run.batches.settle()
-        again = run.runner.run(Nothing(), 3, digest=f"{3:064x}", query_id="q1")
-        assert again.attempts == 0
-        with pytest.raises(PlacementError):
-            run.runner.run(Nothing(), 2, digest=f"{2:064x}", query_id="q1")
-    with clock(tmp_path) as other, pytest.raises(LogMismatchError):
-        other.runner.run(Nothing(), 4, digest=f"{4:064x}", query_id="another")
+    points: list[str] = []
+    with watching(lambda point, _: points.append(point)), clock(tmp_path, most=1) as run:
+        run.stage(1)
+        assert run.told == [1]
+    assert not {*points} & {*STAGING_POINTS}
 
 
 def test_staging_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,8 +351,8 @@ def test_what_was_committed_before_a_crash_is_not_committed_again(tmp_path: Path
     with clock(tmp_path) as run:
         run.stage(1)
         run.batches.settle()
-    runner, parts = run.runner, {"words": b'["word 1"]'}
-    run.area.stage(StagedFile(runner.log_id, runner.claim, "q1", 1, f"{1:064x}", None, parts))
+    ledger, parts = run.runner.ledger, {"words": b'["word 1"]'}
+    run.area.stage(StagedFile(ledger.entry.log_id, ledger.claim, "q1", 1, f"{1:064x}", None, parts))
     with clock(tmp_path, passed=1) as again:
         assert again.staged == []
         assert again.batches.next_txid == 2
@@ -449,7 +456,7 @@ def test_a_start_removes_nothing_of_a_later_one(tmp_path: Path) -> None:
             claims = [file.claim for file in overtaken.area.staged()]
             hold.release()
         overtaken.batches.close()
-    assert claims == [later.runner.claim] * 3
+    assert claims == [later.runner.ledger.claim] * 3
 
 
 def test_a_staged_batch_has_to_go_on_from_the_one_that_counts(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
+from trident.log.log import LogWriter
 from trident.log.stored_checkpoint import StoredLog
-from trident.log.writer import LogWriter
 from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.values import Token
 from trident.testing.servers.process import ServerProcess, wait_until

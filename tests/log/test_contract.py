@@ -14,8 +14,7 @@ from tests.log.conftest import Open
 from trident.log.entry import LogEntry
 from trident.log.errors import LogConflictError, TakenOverError
 from trident.log.file_log import FileLog
-from trident.log.log import Log
-from trident.log.writer import LogWriter
+from trident.log.log import Log, LogWriter
 from trident.states.values import Token
 
 FIRST = LogEntry(1, "w", "a1", begun=Token(1, 0), committed=0)

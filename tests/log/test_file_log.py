@@ -18,7 +18,7 @@ from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.file_log import FileLog
 from trident.log.folders import sync_folder
-from trident.log.writer import LogWriter
+from trident.log.log import LogWriter
 from trident.states.values import Token
 
 FIRST = LogEntry(1, "w", "a1", begun=Token(1, 0), committed=0)

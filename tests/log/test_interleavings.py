@@ -10,8 +10,7 @@ import pytest
 
 from trident.log.entry import LogEntry
 from trident.log.errors import LogConflictError, LogUnavailableError, TakenOverError
-from trident.log.log import MemoryLog
-from trident.log.writer import LogWriter
+from trident.log.log import LogWriter, MemoryLog
 from trident.states.values import Token
 
 

@@ -14,9 +14,10 @@ from trident.api.start_checks import check_start, tell_unused, warn
 from trident.batch.attempt import Making
 from trident.batch.changes import check_none_staged
 from trident.batch.engine import E, Engine
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
 from trident.batch.group_run import GroupRun
 from trident.batch.open_states import batch_states, close_states, make_states
+from trident.batch.opening import LogTerms
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import StartOptions
 from trident.drpc.calls import CallQueue
@@ -208,7 +209,7 @@ def _open(
     sources: Mapping[str, str] = MappingProxyType({}),
     reads: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    runner.open(
+    terms = LogTerms(
         streams=streams,
         reads=reads,
         clock=group.clock,
@@ -218,3 +219,4 @@ def _open(
         topology={"states": described_states(group), "sources": dict(sources)},
         accept_change=options.accept_change,
     )
+    runner.open(terms)

@@ -14,9 +14,8 @@ from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, CheckpointError
 from trident.log.folders import SPARKS_LOG, STAGED
 from trident.log.held import HeldCheckpoint
-from trident.log.log import Log
+from trident.log.log import Log, LogWriter
 from trident.log.staging import StagingArea
-from trident.log.writer import LogWriter
 from trident.states.control import BURNT, ControlRecord
 from trident.states.values import Token
 

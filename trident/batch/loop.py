@@ -132,8 +132,8 @@ class SpoutLoop(GroupRun):
 
     def _loop(self, sources: list[StreamSource], work: SpoutWork, pending: PendingBatches) -> None:
         runner = self._runner
-        if runner.last is not None:
-            work.committed(runner.last)  # a crash may have come between commit and success
+        if (last := runner.ledger.last) is not None:
+            work.committed(last)  # a crash may have come between commit and success
         notifying = [source for source in sources if source.notifies]
         polls = len(notifying) < len(sources)
         poll = _SHORTEST_POLL

@@ -35,13 +35,7 @@ def close_states(states: Iterable[State]) -> None:
 def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
     """The states that a group updates, as the batch runner sees them, by their names in the log."""
     return {
-        node.state.kept_name: BatchState(
-            state.control,
-            state.kind,
-            state if node.keeps_one_value else None,
-            state,
-            expires=node.expiry is not None,
-        )
+        node.state.kept_name: BatchState(state, node.keeps_one_value, node.expiry is not None)
         for node, state in states.items()
         if node.updates is not None
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from trident.batch.adopt import Adopt
 from trident.batch.adoption import adopt_state, adopted_already
 from trident.batch.changes import Topology, check_unchanged, described_anew
 from trident.batch.states import GroupStates
-from trident.log.checkpoint import FolderAt
+from trident.log.checkpoint import FolderAt, local_folder
 from trident.log.entry import LogEntry, plans_of_streams
 from trident.log.errors import AdoptionError, LogMismatchError
 from trident.log.log import Log
@@ -21,74 +21,79 @@ from trident.states.values import Token
 _logger = logging.getLogger("trident")
 
 
-def opening_entry(
-    log: Log,
-    group: str,
-    states: GroupStates,
-    *,
-    streams: Mapping[str, str],
-    reads: Mapping[str, str],
-    clock: Clock,
-    adopt: Adopt | None,
-    topology: Topology,
-    accept_change: Mapping[str, str],
-    folder_at: FolderAt,
-) -> LogEntry:
+@dataclass(frozen=True, kw_only=True)
+class LogTerms:
+    """What a topology and its start say of a group; the log's entry must fit it."""
+
+    streams: Mapping[str, str]
+    """The schema of each stream, by its id."""
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """The paths that each stream of files reads; they must stay the same."""
+    clock: Clock = "spout"
+    adopt: Adopt | None = None
+    """Whose state a new log takes over; ignored once that is done."""
+    accept_loss: Mapping[str, int] = field(default_factory=dict)
+    """The losses to accept: a batch for each state; see :meth:`GroupStates.accept`."""
+    topology: Topology = field(default_factory=dict)
+    """What the log keeps of the topology; empty if nothing is to be compared."""
+    accept_change: Mapping[str, str] = field(default_factory=dict)
+    """The changes to accept; see :func:`check_unchanged`."""
+    folder_at: FolderAt = local_folder
+
+
+def opening_entry(log: Log, group: str, states: GroupStates, terms: LogTerms) -> LogEntry:
     """Return the first entry that a run writes to `log`, its writer still empty; appends nothing.
 
-    The states are only read. Of streams there are the schemas, and what those of files read.
-    `adopt` is ignored once that is done. What the log keeps of the topology is empty where nothing
-    is to be compared.
+    The states are only read.
 
-    A log of other streams, files or states, or of another clock, is refused; so is a new log where
-    entries are, or where a state is another log's. An opaque state that the other log never made
-    ready is begun behind its attempts.
+    A log of other streams, files or states, or of another clock, is refused. So is a new log if a
+    state has entries, or is another log's. An opaque state that the other log never made ready is
+    begun behind that log's attempts.
     """
     newest = log.newest()
     if newest is not None:
-        _check_same(log, newest, clock, adopt)
-        _check_streams(log, newest, streams, states)
-        check_unchanged(log.place, newest, topology, states.kinds, streams, accept_change)
-        _check_names(log, newest, states)
-        _check_reads(log, newest, reads)
-        kinds = _same_kinds(log, newest, states)
+        _check_same(log, newest, terms.clock, terms.adopt)
+        _check_streams(log, newest, terms.streams, states)
+        _check_topology(log, newest, states, terms, terms.streams)
+        _check_reads(log, newest, terms.reads)
         # The reserved attempt belongs to the run that wrote the entry; this one takes the next.
         attempt = newest.begun.attempt + 1
         if not newest.committed:
             attempt = states.attempt_behind(newest.log_id, attempt)
         begun = Token(newest.committed + 1, attempt)
-        number = newest.number + 1
-        return replace(
-            newest,
-            number=number,
-            begun=begun,
-            streams=dict(streams),
-            reads=dict(reads),
-            kinds=kinds,
-            topology=described_anew(newest, topology, streams),
-        )
-    if adopt is not None:
+        first = replace(newest, number=newest.number + 1, begun=begun)
+    elif terms.adopt is not None:
 
         def check(old: Log, last: LogEntry) -> None:
-            _check_none_begun(old, last, streams, states)
-            check_unchanged(old.place, last, topology, states.kinds, None, accept_change)
-            _check_names(old, last, states)
+            _check_none_begun(old, last, terms.streams, states)
+            _check_topology(old, last, states, terms, None)
 
-        first = adopt_state(log, group, states, adopt, check, folder_at)
+        first = adopt_state(log, group, states, terms.adopt, check, terms.folder_at)
     else:
         log_id = secrets.token_hex(8)
         states.check_free(log_id)
         begun = Token(1, states.attempt_behind(log_id, 0))
         first = LogEntry(1, "", log_id, begun=begun, committed=0)
-    kinds = _same_kinds(log, first, states)
     return replace(
         first,
-        clock=clock,
-        streams=dict(streams),
-        reads=dict(reads),
-        kinds=kinds,
-        topology=described_anew(first, topology, streams),
+        clock=terms.clock,
+        streams=dict(terms.streams),
+        reads=dict(terms.reads),
+        kinds=_same_kinds(log, first, states),
+        topology=described_anew(first, terms.topology, terms.streams),
     )
+
+
+def _check_topology(
+    log: Log,
+    entry: LogEntry,
+    states: GroupStates,
+    terms: LogTerms,
+    streams: Mapping[str, str] | None,
+) -> None:
+    """Refuse a changed topology; without `streams` the log takes over from another one."""
+    check_unchanged(log.place, entry, terms.topology, states.kinds, streams, terms.accept_change)
+    _check_names(log, entry, states)
 
 
 def _check_names(log: Log, entry: LogEntry, states: GroupStates) -> None:

@@ -53,7 +53,7 @@ class PendingBatches:
     def run(self) -> None:
         """Run the next batch, or an earlier one again; return when there is room for another
         one."""
-        due = self._pending[-1].batch.following if self._pending else self._runner.due
+        due = self._pending[-1].batch.following if self._pending else self._runner.ledger.due
         try:
             attempt = self._runner.make(self._work, due)
         except NothingNew:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError
 from trident.states.control import (
-    Control,
     ControlRecord,
     Prepared,
     announce_all,
@@ -36,16 +36,14 @@ from trident.states.values import StateType, Token
 _logger = logging.getLogger("trident")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchState:
-    """One state of a group: `single` where it is one value, `state` where it may be swept; where it
-    `expires` its entries do."""
+class BatchState(NamedTuple):
+    """One state of a group, as an object of this process."""
 
-    control: Control | None
-    kind: StateType | None
-    single: State | None = None
-    state: State | None = None
+    state: State
+    is_single: bool = False
+    """Whether it is one value."""
     expires: bool = False
+    """Whether its entries expire."""
 
 
 class GroupStates:
@@ -54,19 +52,15 @@ class GroupStates:
     def __init__(self, states: Mapping[str, BatchState]) -> None:
         self.controls = {
             name: control
-            for name, state in states.items()
-            if (control := state.control) is not None
+            for name, one in states.items()
+            if (control := one.state.control) is not None
         }
         for name, control in self.controls.items():
             control.name = name
-        self.kinds = {
-            name: state.kind.value for name, state in states.items() if state.kind is not None
-        }
+        self._kinds = {name: one.state.kind for name, one in states.items()}
+        self.kinds = {name: kind.value for name, kind in self._kinds.items() if kind is not None}
         """How each state keeps its values; states that aren't maps are left out."""
-        self._kinds = {name: state.kind for name, state in states.items()}
-        self._singles = {
-            name: single for name, state in states.items() if (single := state.single) is not None
-        }
+        self._singles = {name: one.state for name, one in states.items() if one.is_single}
         self._sweepable = {
             name: state for name, one in states.items() if can_sweep(state := one.state)
         }
@@ -76,7 +70,7 @@ class GroupStates:
             if one.expires and ExpirySweep.can_sweep(state := one.state)
         }
         self.inexact = sorted(
-            name for name, state in states.items() if state.kind is not StateType.OPAQUE
+            name for name, kind in self._kinds.items() if kind is not StateType.OPAQUE
         )
         """The states in which a batch that was partly written can't be undone."""
         self._prepared: list[Prepared] = []

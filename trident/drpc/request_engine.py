@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
-from trident.batch.begun_states import BegunStates
-from trident.batch.counters import Counters
+from trident.batch.computed import BegunStates
 from trident.batch.open_states import close_states
-from trident.batch.outcome import Outcome
+from trident.batch.outcome import Counters, Outcome
 from trident.drpc.calls import Answer
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import answer_json, failure_of

@@ -8,11 +8,15 @@ from functools import partial
 from time import perf_counter
 from typing import cast
 
-from trident.batch.begun_states import BegunStates
-from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
-from trident.batch.counters import Counters, counted_apart
+from trident.batch.computed import (
+    BegunStates,
+    Computed,
+    DeferredUpdate,
+    Postponed,
+    write_updates,
+)
 from trident.batch.open_states import close_states
-from trident.batch.outcome import Outcome
+from trident.batch.outcome import Counters, Outcome, counted_apart
 from trident.job.job import Job
 from trident.kernels.origins import with_origin
 from trident.local.program import Program

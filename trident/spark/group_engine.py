@@ -13,11 +13,16 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from trident.backends.rows.state import RowsState
-from trident.batch.begun_states import BegunStates
-from trident.batch.computed import Computed, Computing, DeferredUpdate, Postponed, write_updates
-from trident.batch.counters import Counters, counted_apart
+from trident.batch.computed import (
+    BegunStates,
+    Computed,
+    Computing,
+    DeferredUpdate,
+    Postponed,
+    write_updates,
+)
 from trident.batch.open_states import close_states
-from trident.batch.outcome import Outcome
+from trident.batch.outcome import Counters, Outcome, counted_apart
 from trident.job.job import Job, Kernels, LookUp, Source, Update
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task

@@ -72,7 +72,7 @@ class StreamingRun(GroupRun):
         self._folder = folder.below(SPARKS_LOG)
         self._trigger = trigger
         area = StagingArea(folder.below(STAGED))
-        self._staged = StagedBatches(area, engine, runner, max_pending, self._told)
+        self._staged = StagedBatches(area, engine, runner, max_pending, self._batch_ended)
         self._tuples: dict[int, int] = {}
         self._lag: Lag | None = None
         self._noting = threading.Lock()
@@ -148,7 +148,7 @@ class StreamingRun(GroupRun):
         if told is None:
             return None
         self._lag = lag_of(told)
-        tuples, txid = int(told["numInputRows"]), told["batchId"] + 1 + self._runner.base
+        tuples, txid = int(told["numInputRows"]), self._txid(told["batchId"])
         with self._noting:
             # Its progress may be here already, or come when it is committed.
             self._tuples[txid] = tuples
@@ -209,7 +209,7 @@ class StreamingRun(GroupRun):
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         runner = self._runner
-        txid = batch_id + 1 + runner.base
+        txid = self._txid(batch_id)
         if not self._set_up:
             before_it = partial(self._digest, batch_id - 1)
             runner.patience.do(partial(self._staged.check_before, txid, before_it), txid)
@@ -227,11 +227,9 @@ class StreamingRun(GroupRun):
             inputs = apart(self._plan, frame, small=small)
             return self._engine.compute_frames(record, inputs, small=small)
 
-        staged = self._staged
-        run = staged.run if staged.may_run(txid, query_id) else staged.run_unstaged
-        run(txid, digest, query_id, compute)
+        self._staged.run(txid, digest, query_id, compute)
 
-    def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
+    def _batch_ended(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
         """Learn of a staged batch that is committed, or could not be."""
         if progress is not None:
             self.progressed(progress)
@@ -257,7 +255,11 @@ class StreamingRun(GroupRun):
         """The last batch that Spark has committed; the one before the first where there is none."""
         names = self._folder.below("commits").names()
         newest = max((int(name) for name in names if name.isdecimal()), default=-1)
-        return newest + 1 + self._runner.base
+        return self._txid(newest)
+
+    def _txid(self, batch_id: int) -> int:
+        """The number of one of Spark's batches in our log, whose first one Spark calls 0."""
+        return batch_id + 1 + self._runner.ledger.entry.base
 
     # The end.
 

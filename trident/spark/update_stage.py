@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from trident.backends.rows.state import Receipt, RowsState
-from trident.batch.counters import Counters
-from trident.batch.outcome import Outcome
+from trident.batch.outcome import Counters, Outcome
 from trident.kernels.arrow_block import block_of_batches, blocks
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 from trident.batch.attempt import Making
 from trident.batch.engine import Engine
-from trident.batch.failure_policy import FailurePolicy
+from trident.batch.failures import FailurePolicy
 from trident.batch.open_states import batch_states, make_states
+from trident.batch.opening import LogTerms
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
@@ -191,15 +192,15 @@ class _Driver:
                 making=Making(group.timed, clock, group.partitioned, group.ageing),
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
-            self.runner.open(streams=schemas)
+            self.runner.open(LogTerms(streams=schemas))
             self._sources: list[StreamSource] = []
             for name, spout in spouts.items():
                 source = open_source(Opening(name, {}, _nobody, opened, uuid4().hex), spout)
                 undo.callback(source.close)
                 self._sources.append(source)
             self.work = SpoutWork(self._sources, opened)
-            if self.runner.last is not None:
-                self.work.committed(self.runner.last)
+            if (last := self.runner.ledger.last) is not None:
+                self.work.committed(last)
             self._closing = undo.pop_all()
 
     def has_batch(self) -> bool:
