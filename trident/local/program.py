@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import Job
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput, Rows
 from trident.local.side_by_side import Part, SideBySide
-from trident.local.stage_run import StageRun, UpdateRun, stage_run
+from trident.local.stage_run import LookUps, StageRun, UpdateRun, stage_run
 from trident.states.state import State
 from trident.tuples.block import joined
-
-
-class _Scheduled(NamedTuple):
-    """A stage, where its input is, and what nothing reads after it, so that its tuples can go."""
-
-    slot: int
-    parents: tuple[int, ...]
-    stage: StageRun
-    releases: tuple[int, ...]
 
 
 class Program:
@@ -40,7 +31,7 @@ class Program:
             for stage in job.stages
         ]
         self._stages = tuple(_scheduled(job, runs))
-        self._parts = tuple([part for each in self._stages for part in _parts(*each)])
+        self._parts = tuple([part for each in self._stages for part in _divided(each)])
         self._updates = {
             (update.update.state.name, partition): update
             for run in runs
@@ -89,20 +80,20 @@ class Program:
         self._operations.cleanup()
 
 
-def _scheduled(job: Job, runs: Sequence[StageRun]) -> Iterator[_Scheduled]:
+def _scheduled(job: Job, runs: Sequence[StageRun]) -> Iterator[Part[StageRun]]:
+    """The stages, each with the outputs that no later one reads: their tuples are let go."""
     last = {each: stage.id for stage in job.stages for each in stage.inputs}
     for stage, run in zip(job.stages, runs, strict=True):
         done = {each for each in stage.inputs if last[each] == stage.id and each != job.result}
         if stage.id not in last and stage.id != job.result:
             done.add(stage.id)
-        yield _Scheduled(stage.id, stage.inputs, run, tuple(done))
+        yield Part(stage.id, stage.inputs, run, tuple(done))
 
 
-def _parts(
-    slot: int, parents: tuple[int, ...], stage: StageRun, releases: tuple[int, ...]
-) -> Iterator[Part]:
-    """The parts of a stage: its look-ups, and what lies between them."""
-    parts = stage.divided()
+def _divided(stage: Part[StageRun]) -> Iterator[Part[StageRun | LookUps]]:
+    """The parts of a stage: its look-ups, and the steps between them."""
+    slot, parents, run, releases = stage
+    parts = run.divided()
     for index, part in enumerate(parts):
         takes = parents if index == 0 else (slot,)
         yield Part(slot, takes, part, releases if index == len(parts) - 1 else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
@@ -12,26 +12,31 @@ from trident.states.cut import BatchMovedOn
 from trident.states.errors import UnavailableError
 from trident.tuples.block import joined
 
+R = TypeVar("R", covariant=True)
 
-class Part(NamedTuple):
-    """A look-up, or what a stage does between; reads `parents`, fills `slot`, empties
+
+class Part(NamedTuple, Generic[R]):
+    """A stage, or a part of it: reads the outputs of `parents`, fills `slot`, and empties
     `releases`."""
 
     slot: int
     parents: tuple[int, ...]
-    run: StageRun | LookUps
+    run: R
     releases: tuple[int, ...]
+
+
+AnyPart = Part[StageRun | LookUps]
 
 
 class SideBySide:
     """Some requests on their way through the steps of a query, part by part.
 
-    What fails for one request ends that one only. The steps before the first look-up have run when
-    this is made; then :meth:`look_up` runs those that need the states, as often as a batch that
-    moves on makes that necessary, and :meth:`rows` the others.
+    What fails for one request ends that one only. Making this runs the steps before the first
+    look-up. Then :meth:`look_up` runs those that need the states, again whenever a batch has moved
+    on meanwhile, and :meth:`rows` the others.
     """
 
-    def __init__(self, parts: Sequence[Part], slots: int, given: Sequence[ProgramInput]) -> None:
+    def __init__(self, parts: Sequence[AnyPart], slots: int, given: Sequence[ProgramInput]) -> None:
         asking = [index for index, part in enumerate(parts) if isinstance(part.run, LookUps)]
         first, end = (asking[0], asking[-1] + 1) if asking else (len(parts), len(parts))
         self._asking, self._ending = parts[first:end], parts[end:]
@@ -43,8 +48,8 @@ class SideBySide:
         self._begun, self._failed_before = self._made, self._failed
 
     def look_up(self, queried: Callable[[str], Any]) -> None:
-        """Run the steps with look-ups, on these views; again where they were too old."""
-        # From where the first call began: what one has made doesn't count once it is asked again.
+        """Run the steps with look-ups, on these views; again if they were too old."""
+        # Each call begins with what the first one began with.
         self._made = [list(made) for made in self._begun]
         self._failed = dict(self._failed_before)
         self._given = [each._replace(queried=queried) for each in self._given]
@@ -62,8 +67,8 @@ class SideBySide:
 
         return [answer(index, made[result]) for index, made in enumerate(self._made)]
 
-    def _run(self, part: Part) -> None:
-        """Run a part for each request that hasn't failed, by itself."""
+    def _run(self, part: AnyPart) -> None:
+        """Run a part for each request that hasn't failed, one by one."""
         slot, parents, stage, releases = part
         for index, made in enumerate(self._made):
             if index in self._failed:
@@ -77,8 +82,8 @@ class SideBySide:
             for each in releases:
                 made[each] = None
 
-    def _ask(self, part: Part, asked: LookUps) -> bool:
-        """Ask a state for all requests at once; whether that went well."""
+    def _ask(self, part: AnyPart, asked: LookUps) -> bool:
+        """Ask a state for all requests at once; return whether that succeeded."""
         [parent] = part.parents
         alive = [index for index in range(len(self._made)) if index not in self._failed]
         if not alive:
@@ -91,7 +96,7 @@ class SideBySide:
             except (BatchMovedOn, UnavailableError):
                 raise
             except Exception:
-                return False  # the tuples of some request are to blame, or an entry of theirs
+                return False  # because of the tuples of some request, or an entry for them
         for index, found in zip(alive, zip(*partitions, strict=True), strict=True):
             made = self._made[index]
             made[part.slot] = list(found)
