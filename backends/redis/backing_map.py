@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from trident.backends.redis.connections import Address, ConnectionOptions
-from trident.backends.redis.control import Waiting, remove, replace
+from trident.backends.redis.control import remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis.masters import Master, SentinelMaster
 from trident.backends.redis.sharded_map import ShardedMap, each_once
 from trident.states.asking import Reading
-from trident.states.errors import StateError, StateUnavailableError
+from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import shard_of
 
@@ -25,32 +23,12 @@ _GLANCES = 20
 class RedisMap(ShardedMap):
     """The entries of one state on one server; see :class:`ShardedMap`."""
 
-    def __init__(
-        self, master: Master, options: ConnectionOptions, layout: Layout, waiting: Waiting
-    ) -> None:
-        super().__init__(options, [layout], waiting)
-        self.where = master.where
-        self.prefix = layout.name.decode()
-        self._master = master
-        self._layout = layout
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._master, self._options, self._layout, self._waiting)
-
-    def _put(self, error: StateUnavailableError) -> StateUnavailableError:
-        """Where Sentinels look after the server, it is theirs to have another take over."""
-        if not isinstance(self._master, SentinelMaster) or "nothing listens" not in error.problem:
-            return error
-        return StateUnavailableError(
-            error.place,
-            f"{error.problem}, and the sentinels still name it as the master of "
-            f"{self._master.service!r}",
-            "While they fail over this passes within some seconds: try again. If it stays so, "
-            "look why no replica takes over: redis-cli -p 26379 sentinel masters.",
-        )
+    @property
+    def _layout(self) -> Layout:
+        return self._layouts[0]
 
     def _read_control(self) -> Reading[bytes | None]:
-        answers = yield from self._conversing({0: [lambda: ("GET", self._layout.control)]})
+        answers = yield from self._exchanging({0: [lambda: ("GET", self._layout.control)]})
         record: bytes | None = answers[0][0]
         return record
 
@@ -137,11 +115,8 @@ class RedisMap(ShardedMap):
             there.update(key for key, record in zip(chunk, records, strict=True) if record)
         return {name for name, records in controls.items() if not there.isdisjoint(records)}
 
-    def _find(self) -> Sequence[Address]:
-        return [self._master.find()]
-
     def _ask(self, *command: bytes | str | int) -> Any:
-        [answer] = self._converse({0: [lambda: command]})[0]
+        [answer] = self._exchange({0: [lambda: command]})[0]
         return answer
 
 

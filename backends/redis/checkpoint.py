@@ -14,7 +14,7 @@ from trident.backends.state_url import StateURL
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
 
-# What is there already is written once more: WAIT counts only what its own connection has written.
+# A value that is already there is written again: WAIT only counts what its connection has written.
 _REPLACE = """
 local found = redis.call('HGET', KEYS[1], ARGV[1])
 if found ~= ARGV[2] and found ~= (ARGV[3] or false) then return 0 end
@@ -24,17 +24,20 @@ return 1
 
 
 class RedisCheckpoint(CheckpointStore):
-    """The logs of one checkpoint on one server: alone, a service's master, or a cluster's node. It
-    has no lock; docs/protocol.md, "The log decides", says why."""
+    """The logs of one checkpoint, on a server, a service's master or a cluster's node.
+
+    It has no lock; docs/protocol.md, "The log decides", says why.
+    """
 
     def __init__(self, store: RedisStore) -> None:
         self.where = _where(store)
         self._name = f"trident.checkpoint:{{{store.prefix}}}"
         self._key = self._name.encode()
-        self._store = store
+        self._tag = f"{store.prefix}".encode()
+        self._waiting = store.waiting
         self._options = store.connection_options
-        self._master = store.master_of(f"{store.prefix}".encode())
-        self._found: Address | None = None
+        self._masters = store.masters
+        self._address: Address | None = None
 
     def names(self) -> list[str]:
         return sorted(name.decode() for name in self._ask(("HKEYS", self._key)))
@@ -46,14 +49,11 @@ class RedisCheckpoint(CheckpointStore):
     def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
         known = () if expected is None else (expected,)
         replacing = ("EVAL", _REPLACE, 1, self._key, name.encode(), new, *known)
-        with self._wired() as wire:
-            replicas, seconds = self._store.wait_replicas, self._store.wait_timeout
-            if not replicas:
-                [replaced] = wire.ask(replacing)
-                return bool(replaced)
-            replaced, reached = wire.ask(replacing, ("WAIT", replicas, int(seconds * 1000)))
-            if replaced:
-                check_replicas(wire, reached, replicas)
+        waits = [self._waiting.command] if self._waiting.replicas else []
+        with self._connected() as wire:
+            replaced, *acknowledged = wire.ask(replacing, *waits)
+            for replicas in acknowledged if replaced else ():
+                check_replicas(wire, replicas, self._waiting)
             return bool(replaced)
 
     def release(self) -> None:
@@ -63,22 +63,23 @@ class RedisCheckpoint(CheckpointStore):
         return f"the field {name!r} of the hash {self._name!r} in {self.where}"
 
     def _ask(self, command: Command) -> Any:
-        with self._wired() as wire:
+        with self._connected() as wire:
             [answer] = wire.ask(command)
             return answer
 
     @contextmanager
-    def _wired(self) -> Iterator[Wire]:
-        """Lend a connection to the server; after an error it is looked anew where that is."""
+    def _connected(self) -> Iterator[Wire]:
+        """Lend a connection to the server; after an error its address is looked up anew."""
         try:
             # Another group's thread may forget the address meanwhile.
-            address = self._found
+            address = self._address
             if address is None:
-                address = self._found = self._master.find()
+                [address] = self._masters.find([self._tag])
+                self._address = address
             with connected(address, self._options) as wire:
                 yield wire
         except StateUnavailableError:
-            self._found = None
+            self._address = None
             raise
         except CorruptStateError:
             raise CorruptStateError(

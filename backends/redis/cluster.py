@@ -7,14 +7,12 @@ shards, and neither on Spark's partitions nor on the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.connections import Address, Command, ConnectionOptions
-from trident.backends.redis.control import Waiting, replace
-from trident.backends.redis.layouts import Layout
-from trident.backends.redis.masters import ClusterMasters
+from trident.backends.redis.connections import Command
+from trident.backends.redis.control import replace
 from trident.backends.redis.sharded_map import ShardedMap, each_once
 from trident.states.asking import Reading, finished
 from trident.states.errors import CorruptStateError
@@ -28,22 +26,6 @@ class RedisClusterMap(ShardedMap):
     over, by itself. The number of shards is stored with it: with another number
     keys would not be found.
     """
-
-    def __init__(
-        self,
-        masters: ClusterMasters,
-        options: ConnectionOptions,
-        layouts: Sequence[Layout],
-        waiting: Waiting,
-    ) -> None:
-        super().__init__(options, layouts, waiting)
-        self.where = masters.where
-        self.prefix = layouts[0].name.rpartition(b":")[0].decode()
-        self._masters = masters
-        self._mark = b"%d:" % len(layouts)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._masters, self._options, self._layouts, self._waiting)
 
     def _read_control(self) -> Reading[bytes | None]:
         return least_control((yield from self._reading_records()), self.where)
@@ -74,7 +56,7 @@ class RedisClusterMap(ShardedMap):
         return finished(self._reading_records())
 
     def _reading_records(self) -> Reading[list[bytes | None]]:
-        found = yield from self._conversing(
+        found = yield from self._exchanging(
             {shard: [partial(_get, layout.control)] for shard, layout in enumerate(self._layouts)}
         )
         return [self._unmarked(found[shard][0]) for shard in range(len(self._layouts))]
@@ -84,8 +66,12 @@ class RedisClusterMap(ShardedMap):
         return partial(replace, self._layouts[shard].control, self._stored(new), expected)
 
     def _changed(self, changes: dict[int, Any]) -> bool:
-        answers = self._converse({shard: [change] for shard, change in changes.items()})
+        answers = self._exchange({shard: [change] for shard, change in changes.items()})
         return all(answer == [1] for answer in answers.values())
+
+    @property
+    def _mark(self) -> bytes:
+        return b"%d:" % len(self._layouts)
 
     def _stored(self, record: bytes) -> bytes:
         return self._mark + record
@@ -101,9 +87,6 @@ class RedisClusterMap(ShardedMap):
                 f"Open it with partitions={found}, or begin anew under another prefix.",
             )
         return stored[len(self._mark) :]
-
-    def _find(self) -> Sequence[Address]:
-        return self._masters.find([b"p%d" % shard for shard in range(len(self._layouts))])
 
 
 def _get(control: bytes) -> Command:

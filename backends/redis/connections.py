@@ -1,9 +1,9 @@
-"""Connections to Redis servers: their options, and one lent for a call, which is not repeated."""
+"""Connections to Redis servers, lent for a call; no command is repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -18,8 +18,6 @@ Make = Callable[[], Command]
 
 _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
-
-
 CONNECT_SECONDS = 2.0
 """How long to wait for a connection, so that a server out of reach is known within 3 s."""
 
@@ -64,53 +62,41 @@ class _Destination(NamedTuple):
     options: ConnectionOptions
 
 
-class _DriverConnection:
-    """One of the driver's connections, open from the beginning."""
+class Wire:
+    """An open connection; its errors are explained, and repeat no secret."""
 
-    def __init__(self, place: _Destination) -> None:
+    def __init__(self, destination: _Destination) -> None:
         try:
             from redis import Connection, SSLConnection
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError as error:
             raise MissingDriverError("state in Redis", "redis", str(error)) from None
-        address, options = place
+        self.address, options = destination
+        self._secret = options.password
         kind: Any = SSLConnection if options.tls else Connection
-        self.driver = kind(
-            host=address[0],
-            port=address[1],
+        self._connection = kind(
+            host=self.address[0],
+            port=self.address[1],
             # By itself the driver would repeat writes whose answers didn't come.
             retry=Retry(NoBackoff(), 0),
             **options.arguments(),
         )
         try:
-            self.driver.connect()
+            self._connection.connect()
         except BaseException as error:
             self.close()
             if not isinstance(error, Exception):
                 raise
             # Not chained: what a server says to a login may repeat the password.
-            raise explained(error, *address, options.password, options.user) from None
+            raise explained(error, *self.address, self._secret, options.user) from None
 
     def is_quiet(self) -> bool:
         """Return whether the server has neither ended it nor said what nobody asked for."""
-        return not self.driver.can_read()
+        return not self._connection.can_read()
 
     def close(self) -> None:
-        self.driver.disconnect()
-
-
-pool = Pool(_DriverConnection, _DriverConnection.is_quiet)
-"""The connections of this process that nobody uses now."""
-
-
-class Wire:
-    """One connection for the length of a call; its errors are explained, and repeat no secret."""
-
-    def __init__(self, connection: Any, address: Address, secret: str | None) -> None:
-        self.address = address
-        self._connection = connection
-        self._secret = secret
+        self._connection.disconnect()
 
     def pack(self, *commands: Command) -> bytes:
         """Return commands as they are sent."""
@@ -130,7 +116,7 @@ class Wire:
             raise self._explained(error) from None
 
     def read(self) -> Any:
-        """Return the next answer, or raise what it means; then the connection is no more use."""
+        """Return the next answer, or raise what it means, after which this can't be used."""
         try:
             return self._connection.read_response()
         except Exception as error:
@@ -155,17 +141,29 @@ class Wire:
         return explained(error, *self.address, self._secret)
 
 
-def converse(
+pool = Pool(Wire, Wire.is_quiet)
+"""The idle connections of this process."""
+
+
+def connected(address: Address, options: ConnectionOptions) -> AbstractContextManager[Wire]:
+    """Lend a connection of this process; after an error it is closed, not given back."""
+    return pool.lend(_Destination(address, options))
+
+
+def exchange(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Sequence[Sequence[Any]]:
     """Send each server its commands, all servers at once, and return their answers in order."""
-    return finished(conversing(wires, commands))
+    return finished(exchanging(wires, commands))
 
 
-def conversing(
+def exchanging(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Reading[Sequence[Sequence[Any]]]:
-    """A reading, which yields before the first answer; commands are made while servers work."""
+    """Do the same as a reading, which yields before the first answer.
+
+    Commands are made while servers work.
+    """
     answers: list[list[Any]] = [[] for _ in wires]
     waiting = [0] * len(wires)
     sources = [iter(source) for source in commands]
@@ -179,7 +177,7 @@ def conversing(
             wire.send(wire.pack(command))
             waiting[number] += 1
             if waiting[number] > _AHEAD:
-                if not any(answers):  # the first that is waited for
+                if not any(answers):  # nothing was waited for before
                     yield
                 answers[number].append(wire.read())
                 waiting[number] -= 1
@@ -188,10 +186,3 @@ def conversing(
     for wire, answered, number in zip(wires, answers, waiting, strict=True):
         answered += [wire.read() for _ in range(number)]
     return answers
-
-
-@contextmanager
-def connected(address: Address, options: ConnectionOptions) -> Iterator[Wire]:
-    """Lend a connection of this process; after an error it is closed, not given back."""
-    with pool.lend(_Destination(address, options)) as connection:
-        yield Wire(connection.driver, address, options.password)

@@ -1,4 +1,4 @@
-"""The commands for control records, and how a server that restarted is told from the one before."""
+"""The commands for control records and replicas, and what identifies a run of a server."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ if record then redis.call('SET', KEYS[1], record) end
 class Waiting:
     """How many replicas must have a batch before it is committed, and how long that may take."""
 
-    replicas: int = 0
-    seconds: float = 1.0
+    replicas: int
+    seconds: float
+
+    @property
+    def command(self) -> Command:
+        """Waits, and answers how many replicas have all that its connection has written."""
+        return ("WAIT", self.replicas, int(self.seconds * 1000))
 
 
 def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
@@ -43,17 +48,17 @@ def remove(control: bytes, expected: bytes) -> Command:
 
 
 def touch_and_wait(control: bytes, waiting: Waiting) -> tuple[Command, Command]:
-    """Commands that tell how many replicas have all; WAIT counts what this connection wrote."""
-    return ("EVAL", _TOUCH, 1, control), ("WAIT", waiting.replicas, int(waiting.seconds * 1000))
+    """Return the commands that write the record again and wait, so that all before it counts."""
+    return ("EVAL", _TOUCH, 1, control), waiting.command
 
 
-def check_replicas(wire: Wire, reached: int, asked: int) -> None:
-    """Raise StateUnavailableError where fewer replicas than `asked` have what was written."""
-    if reached < asked:
+def check_replicas(wire: Wire, reached: int, waiting: Waiting) -> None:
+    """Raise StateUnavailableError if too few replicas have acknowledged what was written."""
+    if reached < waiting.replicas:
         host, port = wire.address
         raise StateUnavailableError(
             f"redis at {host}:{port}",
-            f"{reached} of {asked} replicas have acknowledged the batch's writes",
+            f"{reached} of {waiting.replicas} replicas have acknowledged the batch's writes",
             "The batch is retried. Look why they lag: redis-cli info replication; or ask for fewer "
             "(wait_replicas=), or wait longer (wait_timeout=).",
         )
@@ -63,8 +68,7 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 
 
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
-    """What identifies a server by its `INFO`; raises StateUnavailableError where it is no
-    master."""
+    """Return what identifies a run of a server; raises StateUnavailableError for a replica."""
     found = facts(answers)
     role = found["role"]
     if role != "master":
@@ -73,7 +77,7 @@ def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
 
 
 def facts(answers: Sequence[bytes]) -> dict[str, str]:
-    """Return what a server that answered INFO says of itself."""
+    """Return the fields of a server's answers to INFO."""
     return dict(
         line.split(":", 1)
         for line in b"\n".join(answers).decode(errors="replace").splitlines()

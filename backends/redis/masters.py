@@ -1,11 +1,12 @@
-"""Which server takes writes: a fixed one, the one that Sentinels name, or a Cluster's masters."""
+"""Which servers take writes: a fixed one, the one that Sentinels name, or a Cluster's masters."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from binascii import crc_hqx
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from trident.backends.redis.connections import Address, ConnectionOptions, connected
 from trident.states.errors import StateUnavailableError
@@ -13,37 +14,40 @@ from trident.states.errors import StateUnavailableError
 _SLOTS = 16384
 
 
-class Master(Protocol):
-    """How to find the one server that takes writes; picklable."""
+class Masters(ABC):
+    """Finds the servers that take writes; picklable."""
 
     @property
+    @abstractmethod
     def where(self) -> str:
-        """How errors name it."""
+        """How errors name them."""
 
-    def find(self) -> Address:
-        """Return its address as of now."""
+    @abstractmethod
+    def find(self, tags: Sequence[bytes]) -> list[Address]:
+        """Return the current address of the master of each hash tag."""
+
+    def explain(self, error: StateUnavailableError) -> StateUnavailableError:
+        """Return `error`, which a master's connection raised, with what is known of the master."""
+        return error
 
 
 @dataclass(frozen=True)
-class FixedMaster:
+class FixedMaster(Masters):
     """A server at a fixed address."""
 
     address: Address
 
     @property
     def where(self) -> str:
-        """``redis at host:port``."""
         return f"redis at {shown([self.address])}"
 
-    def find(self) -> Address:
-        """Return the address."""
-        return self.address
+    def find(self, tags: Sequence[bytes]) -> list[Address]:
+        return [self.address] * len(tags)
 
 
 @dataclass(frozen=True)
-class SentinelMaster:
-    """The master of a service, as the first Sentinel that answers knows it; asked by our own
-    wires."""
+class SentinelMaster(Masters):
+    """The master of a service, as the first Sentinel that answers knows it."""
 
     service: str
     sentinels: tuple[Address, ...]
@@ -51,10 +55,9 @@ class SentinelMaster:
 
     @property
     def where(self) -> str:
-        """The service and its Sentinels."""
         return f"redis service {self.service!r} of the sentinels {shown(self.sentinels)}"
 
-    def find(self) -> Address:
+    def find(self, tags: Sequence[bytes]) -> list[Address]:
         """Ask the Sentinels, in their order."""
         problems = []
         for sentinel in self.sentinels:
@@ -66,7 +69,7 @@ class SentinelMaster:
                 continue
             if found is not None:
                 host, port = found
-                return host.decode(), int(port)
+                return [(host.decode(), int(port))] * len(tags)
             problems.append(f"redis at {sentinel[0]}:{sentinel[1]}: it watches no such service")
         raise StateUnavailableError(
             self.where,
@@ -76,21 +79,30 @@ class SentinelMaster:
             "redis-sentinel).",
         )
 
+    def explain(self, error: StateUnavailableError) -> StateUnavailableError:
+        """Say that the Sentinels start a successor, where the master itself is gone."""
+        if "nothing listens" not in error.problem:
+            return error
+        return StateUnavailableError(
+            error.place,
+            f"{error.problem}, and the sentinels still name it as the master of {self.service!r}",
+            "While they fail over this passes within some seconds: try again. If it stays so, "
+            "look why no replica takes over: redis-cli -p 26379 sentinel masters.",
+        )
+
 
 @dataclass(frozen=True)
-class ClusterMasters:
-    """The masters of a cluster, found by asking some of its nodes; picklable."""
+class ClusterMasters(Masters):
+    """The masters of a cluster, as the first of the given nodes that answers knows them."""
 
     seeds: tuple[Address, ...]
     options: ConnectionOptions
 
     @property
     def where(self) -> str:
-        """How errors name the cluster."""
         return f"redis cluster at {shown(self.seeds)}"
 
     def find(self, tags: Sequence[bytes]) -> list[Address]:
-        """Return the address of the master of each hash tag."""
         ranges = self._ranges()
         return [self._master(ranges, crc_hqx(tag, 0) % _SLOTS) for tag in tags]
 
@@ -118,24 +130,6 @@ class ClusterMasters:
         raise StateUnavailableError(
             self.where, f"none of the nodes it was given as answers ({found})", problems[0].args[2]
         )
-
-
-@dataclass(frozen=True)
-class SlotMaster:
-    """The master of one hash tag of a cluster."""
-
-    masters: ClusterMasters
-    tag: bytes
-
-    @property
-    def where(self) -> str:
-        """How errors name the cluster."""
-        return self.masters.where
-
-    def find(self) -> Address:
-        """Ask the cluster."""
-        [found] = self.masters.find([self.tag])
-        return found
 
 
 def shown(addresses: Sequence[Address]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -16,8 +15,8 @@ from trident.backends.redis.connections import (
     Make,
     Wire,
     connected,
-    converse,
-    conversing,
+    exchange,
+    exchanging,
 )
 from trident.backends.redis.control import (
     INFO,
@@ -30,6 +29,7 @@ from trident.backends.redis.control import (
 from trident.backends.redis.errors import misfit
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout, chunks
+from trident.backends.redis.masters import Masters
 from trident.states.asking import Reading, finished
 from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
@@ -41,42 +41,45 @@ _Chunks = Sequence[tuple[Sequence[Any], ...]]
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
 _FEW = 100
-"""Keys of a call that are rather looked at twice than asked for in a second exchange."""
+"""A call with so few keys counts them as it reads, which saves a second exchange."""
 
 
 class ShardedMap(ReadingMap):
-    """Entries in shards, each of which lies on one server with a control record of its own.
+    """Entries in shards. Each shard is on one server, with a control record of its own.
 
     Any thread of any process may use it. It holds no connection between calls: they are pooled by
     process. Pickles.
 
-    Only a put of strings that were not read before replaces a key of another type, as a list where
-    an entry is due; states read each key before they write it.
+    A key of another type, as a list, is only replaced by a put of strings that were not read
+    before; states read each key before they write it.
     """
 
-    where: str
-    """How errors name the store."""
-
     def __init__(
-        self, options: ConnectionOptions, layouts: Sequence[Layout], waiting: Waiting
+        self,
+        masters: Masters,
+        options: ConnectionOptions,
+        prefix: str,
+        layouts: Sequence[Layout],
+        waiting: Waiting,
     ) -> None:
+        self.where = masters.where
+        self.prefix = prefix
+        self._masters = masters
         self._options = options
         self._layouts = layouts
         self._waiting = waiting
-        self._found: Sequence[Address] | None = None
+        self._known_nodes: Sequence[Address] | None = None
 
     def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
-        sharding = self._sharding(keys)
+        sharding = Sharding.of(keys, len(self._layouts))
         chunked = self._chunked(sharding, keys)
         hides = self._layouts[0].hides
-        counts = hides and len(keys) <= _FEW
-        # Counted first: an entry that expires between the two then raises a doubt, where it would
-        # make up for a key of another type.
-        answers = yield from self._conversing(
-            {
-                shard: [*(self._counts(shard, own) if counts else ()), *self._gets(shard, own)]
-                for shard, own in chunked.items()
-            }
+        gets = self._commands("get", chunked)
+        counts = self._commands("count", chunked) if hides and len(keys) <= _FEW else {}
+        # Counts come first. If an entry expires between the two, the sums differ, and types are
+        # checked. In the other order its absence could hide a key of another type.
+        answers = yield from self._exchanging(
+            {shard: [*counts.get(shard, ()), *commands] for shard, commands in gets.items()}
         )
         found: list[list[Any]] = [[] for _ in self._layouts]
         present = 0
@@ -92,112 +95,101 @@ class ShardedMap(ReadingMap):
         return values
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        self._converse(self._puts(keys, values))
+        self._exchange(self._commands("put", self._sharded(keys, values)))
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
-        return self._write(self._puts(keys, values), fence)
+        return self._write(self._commands("put", self._sharded(keys, values)), fence)
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
-        removals = {
-            shard: [partial(self._layouts[shard].remove, *chunk) for chunk in own]
-            for shard, own in self._chunked(self._sharding(keys), keys).items()
-        }
-        return self._write(removals, fence)
+        return self._write(self._commands("remove", self._sharded(keys)), fence)
 
     def flush(self) -> None:
-        """Wait for the replicas, where that was asked for."""
+        """Wait for the replicas, if `waiting` has any."""
         if not self._waiting.replicas:
             return
         first = {address: shard for shard, address in reversed(list(enumerate(self._nodes())))}
-        with self._wired(first) as wires:
+        with self._connected(first) as wires:
             commands = [
                 touch_and_wait(self._layouts[shard].control, self._waiting)
                 for shard in first.values()
             ]
-            for wire, (_, reached) in zip(wires, converse(wires, commands), strict=True):
-                check_replicas(wire, reached, self._waiting.replicas)
+            for wire, (_, reached) in zip(wires, exchange(wires, commands), strict=True):
+                check_replicas(wire, reached, self._waiting)
 
     def incarnation(self) -> str:
-        """Which runs of which servers hold the state, looked up anew; raises where one is a
-        replica."""
-        self._found = None
+        """Return which runs of which servers hold the state, looked up anew.
+
+        Raises StateUnavailableError if one is a replica.
+        """
+        self._known_nodes = None
         nodes = sorted(set(self._nodes()))
-        with self._wired(nodes) as wires:
-            answers = converse(wires, [INFO] * len(wires))
+        with self._connected(nodes) as wires:
+            answers = exchange(wires, [INFO] * len(wires))
             runs = [incarnation(wire, found) for wire, found in zip(wires, answers, strict=True)]
         return "; ".join(runs)
 
     def facts(self) -> Mapping[Address, Mapping[str, str]]:
-        """Return what each server says of itself: what INFO tells, and ``appendfsync``."""
+        """Return each server's answer to INFO, and its ``appendfsync`` if it shows that."""
         nodes = sorted(set(self._nodes()))
-        with self._wired(nodes) as wires:
-            told = {wire.address: facts(wire.ask(("INFO",))) for wire in wires}
+        with self._connected(nodes) as wires:
+            found = {wire.address: facts(wire.ask(("INFO",))) for wire in wires}
         for node in nodes:
-            # Its own connection, as one that was refused is of no more use.
-            with suppress(StateUnavailableError), self._wired([node]) as [wire]:
+            # A connection of its own, because one that was refused can't be used again.
+            with suppress(StateUnavailableError), self._connected([node]) as [wire]:
                 [[_, value]] = wire.ask(("CONFIG", "GET", "appendfsync"))
-                told[node] |= {"appendfsync": value.decode()}
-        return told
+                found[node] |= {"appendfsync": value.decode()}
+        return found
 
     def _scan(self, shard: int) -> Iterator[list[bytes]]:
-        """Yield the keys of a shard, some at a time, as Redis lists them: maybe one twice."""
+        """Yield the keys of a shard in pages, as Redis lists them: a key may come twice."""
         layout, cursor = self._layouts[shard], b"0"
         while True:
             scan = partial(layout.scan, cursor)
-            [[cursor, page]] = self._converse({shard: [scan]})[shard]
+            [[cursor, page]] = self._exchange({shard: [scan]})[shard]
             yield layout.scanned(page)
             if cursor == b"0":
                 return
 
     def _read_pages(self, pages: Iterable[Sequence[bytes]]) -> Iterator[list[tuple[bytes, Any]]]:
-        """Yield the keys of pages with their entries; some may be gone."""
+        """Yield the keys of pages with their entries, without those that were removed since."""
         for keys in pages:
             entries = zip(keys, self.multiGet(keys), strict=True)
             yield [(key, value) for key, value in entries if value is not None]
 
-    @abstractmethod
-    def _find(self) -> Sequence[Address]:
-        """Look where each shard is."""
-
     def _nodes(self) -> Sequence[Address]:
-        """Return where each shard is, as far as this map knows."""
-        found = self._found
-        if found is None:
-            found = self._found = self._find()
-        return found
+        """Return the address of each shard's server, as this map knows it."""
+        nodes = self._known_nodes
+        if nodes is None:
+            tags = [b"p%d" % shard for shard in range(len(self._layouts))]
+            nodes = self._known_nodes = self._masters.find(tags)
+        return nodes
 
     def _stored(self, record: bytes) -> bytes:
-        """Return what a control record is stored as."""
+        """Return the bytes that keep a control record."""
         return record
 
-    def _sharding(self, keys: Sequence[bytes]) -> Sharding:
-        return Sharding.of(keys, len(self._layouts))
+    def _sharded(self, keys: Sequence[bytes], *columns: Sequence[Any]) -> dict[int, _Chunks]:
+        return self._chunked(Sharding.of(keys, len(self._layouts)), keys, *columns)
 
     def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
-        """Return the keys of each shard that has any, and what comes with them."""
+        """Return the chunks of each shard that has keys."""
         if len(self._layouts) == 1:
             return {0: list(chunks(*columns))} if columns[0] else {}
         by_shard = zip(*map(sharding.split, columns), strict=True)
         return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
 
-    def _gets(self, shard: int, own: _Chunks) -> list[Make]:
-        return [partial(self._layouts[shard].get, *chunk) for chunk in own]
-
-    def _counts(self, shard: int, own: _Chunks) -> list[Make]:
-        return [partial(self._layouts[shard].count, *chunk) for chunk in own]
-
-    def _puts(self, keys: Sequence[bytes], values: Sequence[bytes]) -> dict[int, list[Make]]:
-        chunked = self._chunked(self._sharding(keys), keys, values)
+    def _commands(self, name: str, chunked: Mapping[int, _Chunks]) -> dict[int, list[Make]]:
+        """Return what makes the command of this name, of each shard's layout, for each chunk."""
         return {
-            shard: [partial(self._layouts[shard].put, *chunk) for chunk in own]
+            shard: [partial(getattr(self._layouts[shard], name), *chunk) for chunk in own]
             for shard, own in chunked.items()
         }
 
     def _check_absent(self, keys: Sequence[bytes]) -> None:
-        """Raise where one of `keys`, which were read as absent, is there and of another type."""
-        chunked = self._chunked(self._sharding(keys), keys)
-        counts = self._converse({shard: self._counts(shard, own) for shard, own in chunked.items()})
-        there = {
+        """Raise CorruptStateError if one of `keys`, read as absent, exists with another type."""
+        chunked = self._sharded(keys)
+        counts = self._exchange(self._commands("count", chunked))
+        existing = {
             shard: [
                 key
                 for (chunk,), count in zip(own, counts[shard], strict=True)
@@ -206,28 +198,29 @@ class ShardedMap(ReadingMap):
             ]
             for shard, own in chunked.items()
         }
-        if any(there.values()):
-            self._check_types(there)
+        if any(existing.values()):
+            self._check_types(existing)
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
-        """Raise where what a use of `keys`, by shard, touches, controls too, is of another type."""
-        due = {shard: self._layouts[shard].types(asked) for shard, asked in keys.items()}
-        found = self._converse(
-            {shard: [partial(_type, key) for key in types] for shard, types in due.items()}
+        """Raise CorruptStateError if a redis key of `keys`, by shard, or a control record has
+        another type."""
+        types = {shard: self._layouts[shard].types(own) for shard, own in keys.items()}
+        answers = self._exchange(
+            {shard: [partial(_type, key) for key in own] for shard, own in types.items()}
         )
-        for shard, types in due.items():
-            for (key, expected), is_there in zip(types.items(), found[shard], strict=True):
-                if is_there not in (expected, b"none"):
-                    raise misfit(self.where, key, is_there.decode(), expected.decode())
+        for shard, own in types.items():
+            for (key, expected), found in zip(own.items(), answers[shard], strict=True):
+                if found not in (expected, b"none"):
+                    raise misfit(self.where, key, found.decode(), expected.decode())
 
-    def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
+    def _exchange(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""
-        return finished(self._conversing(commands))
+        return finished(self._exchanging(commands))
 
-    def _conversing(self, commands: Mapping[int, Sequence[Make]]) -> Reading[dict[int, list[Any]]]:
+    def _exchanging(self, commands: Mapping[int, Sequence[Make]]) -> Reading[dict[int, list[Any]]]:
         by_node = self._by_node(commands)
-        with self._wired(by_node) as wires:
-            answers = yield from conversing(
+        with self._connected(by_node) as wires:
+            answers = yield from exchanging(
                 wires,
                 [
                     (make() for shard in shards for make in commands[shard])
@@ -242,11 +235,11 @@ class ShardedMap(ReadingMap):
         return result
 
     def _write(self, commands: Mapping[int, Sequence[Make]], fence: bytes) -> bool:
-        """Send each shard its commands if all their records are `fence`; say whether they are."""
+        """Send each shard its commands if all their records are `fence`; return whether so."""
         if not commands:
             return self.getControl() == fence
         by_node = self._by_node(commands)
-        with self._wired(by_node) as wires:
+        with self._connected(by_node) as wires:
             writes = [
                 [write for shard in shards for write in self._transactions(shard, commands[shard])]
                 for shards in by_node.values()
@@ -261,8 +254,9 @@ class ShardedMap(ReadingMap):
             yield FencedWrite(self._layouts[shard].control, commands[start : start + _COMMANDS])
 
     def _check_nodes(self) -> None:
-        """Raise where a new server refused the fence, which may not know of the batch's begin."""
-        asked, self._found = self._nodes(), None
+        """Raise StateUnavailableError if a new server refused the fence: it may not know that the
+        batch has begun."""
+        asked, self._known_nodes = self._nodes(), None
         if self._nodes() != asked:
             raise StateUnavailableError(
                 self.where, "another server has taken over", "The batch is retried there."
@@ -275,22 +269,18 @@ class ShardedMap(ReadingMap):
             found.setdefault(nodes[shard], []).append(shard)
         return found
 
-    def _put(self, error: StateUnavailableError) -> StateUnavailableError:
-        """The error in the words of whoever found the server; by default itself."""
-        return error
-
     @contextmanager
-    def _wired(self, addresses: Iterable[Address]) -> Iterator[list[Wire]]:
-        """Lend a connection to each server; after an error it is looked anew where they are."""
+    def _connected(self, addresses: Iterable[Address]) -> Iterator[list[Wire]]:
+        """Lend a connection to each server; after an error their addresses are looked up anew."""
         try:
             with ExitStack() as lent:
                 yield [
                     lent.enter_context(connected(address, self._options)) for address in addresses
                 ]
         except StateUnavailableError as error:
-            self._found = None
-            raise self._put(error) from error.__cause__
-        except CorruptStateError:  # some key is of another type: which one?
+            self._known_nodes = None
+            raise self._masters.explain(error) from error.__cause__
+        except CorruptStateError:  # some key has another type: find out which one
             self._check_types(dict.fromkeys(range(len(self._layouts)), ()))
             raise
 

@@ -15,9 +15,8 @@ from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import (
     ClusterMasters,
     FixedMaster,
-    Master,
+    Masters,
     SentinelMaster,
-    SlotMaster,
     shown,
 )
 from trident.backends.redis.sharded_map import ShardedMap
@@ -200,22 +199,20 @@ class RedisStore(Store):
 
     @property
     def map_type(self) -> type[ShardedMap]:  # type: ignore[override]
-        """The class of the map."""
-        return RedisClusterMap if self.cluster else self._alone
+        """The class of the map; without a prefix its keys are beside all others."""
+        if self.cluster:
+            return RedisClusterMap
+        return RedisMap if self.own_name else BareRedisMap
 
     def open(self) -> ShardedMap:
         """Return the map; it connects when it is first used."""
-        kind = _LAYOUTS[self.layout]
         name = self.own_name.encode()
-        waiting = Waiting(self.wait_replicas, self.wait_timeout)
+        names = (
+            [name + b":{p%d}" % shard for shard in range(self.shards)] if self.shards else [name]
+        )
+        layouts = [_LAYOUTS[self.layout](each, self.ttl) for each in names]
         options = self.connection_options
-        if self.cluster:
-            names = [name + b":{p%d}" % shard for shard in range(self.partitions)]
-            masters = ClusterMasters(tuple(self.cluster), options)
-            return RedisClusterMap(
-                masters, options, [kind(each, self.ttl) for each in names], waiting
-            )
-        return self._alone(self._master(), options, kind(name, self.ttl), waiting)
+        return self.map_type(self.masters, options, self.own_name, layouts, self.waiting)
 
     def examine(self) -> Iterator[Finding]:
         """Yield whether the servers answer, and whether what they acknowledge lasts."""
@@ -230,18 +227,16 @@ class RedisStore(Store):
         """How to connect to the servers that have the entries."""
         return self._options(len(self.cluster) or 1)
 
-    def master_of(self, tag: bytes) -> Master:
-        """Return what finds the server of the keys with a hash tag."""
-        if self.cluster:
-            return SlotMaster(ClusterMasters(tuple(self.cluster), self.connection_options), tag)
-        return self._master()
+    @property
+    def waiting(self) -> Waiting:
+        """How many replicas must have a batch, and how long that may take."""
+        return Waiting(self.wait_replicas, self.wait_timeout)
 
     @property
-    def _alone(self) -> type[RedisMap]:
-        """The class of a map on one server; without a prefix it has keys beside all others."""
-        return RedisMap if self.own_name else BareRedisMap
-
-    def _master(self) -> Master:
+    def masters(self) -> Masters:
+        """What finds the servers that have the entries."""
+        if self.cluster:
+            return ClusterMasters(tuple(self.cluster), self.connection_options)
         if not self.service:
             return FixedMaster((self.host, self.port))
         options = replace(
@@ -249,13 +244,13 @@ class RedisStore(Store):
             db=0,
             user=self.sentinel_user,
             password=self.sentinel_password,
-            # A Sentinel is never busy, and the next one may know the master.
+            # A Sentinel is never busy, and the next one may answer.
             timeout=min(self.timeout, max(CONNECT_SECONDS / len(self.sentinels), 0.5)),
         )
         return SentinelMaster(self.service, tuple(self.sentinels), options)
 
     def _options(self, servers: int) -> ConnectionOptions:
-        """Return the options of connections, of which `servers` may have to be tried in turn."""
+        """Return the options of connections to `servers`, which may be tried one by one."""
         return ConnectionOptions(
             self.db,
             self.user,

@@ -333,7 +333,7 @@ class TestPool:
 def test_a_master_that_is_gone_during_a_fail_over_is_not_to_be_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(SentinelMaster, "find", lambda _: ("127.0.0.8", 1))
+    monkeypatch.setattr(SentinelMaster, "find", lambda *_: [("127.0.0.8", 1)])
     state = state_from_url("redis+sentinel://127.0.0.9:1/main/0?prefix=x").makeState()
     with pytest.raises(StateUnavailableError, match="still name it as the master of 'main'") as it:
         state.multiGet([("a",)])

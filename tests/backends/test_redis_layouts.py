@@ -55,7 +55,9 @@ def opened(server: Served, options: str) -> MapStateFactory:
 def laid_out(factory: MapStateFactory, layout: type[StringLayout]) -> RedisMap:
     """Open the map of a state on one server with another layout."""
     made: Any = factory.store.open()
-    return RedisMap(made._master, made._options, layout(made._layout.name), made._waiting)
+    made._layouts = [layout(made._layout.name)]
+    assert isinstance(made, RedisMap)
+    return made
 
 
 def taken_over(factory: MapStateFactory, base: int) -> MapStateFactory:
