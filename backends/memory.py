@@ -13,8 +13,8 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.backends.state_url import StateURL
+from trident.backends.store_checks import check_store
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.errors import StateURLError
 from trident.states.kinds.opaque import OpaqueEntries
 from trident.states.maps.factory import MapStateFactory, OpaqueMap
 from trident.states.store import RoundTrips, Store
@@ -111,29 +111,26 @@ class MemoryMap(IBackingMap):
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
         with self._database.lock:
-            if self._database.control != fence:
-                return False
-            self._database.put(keys, values)
-            return True
+            if passed := self._database.control == fence:
+                self._database.put(keys, values)
+            return passed
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
         with self._database.lock:
-            if self._database.control != fence:
-                return False
-            for key in keys:
-                self._database.entries.pop(key, None)
-                self._database.rows.pop(key, None)
-            return True
+            if passed := self._database.control == fence:
+                for key in keys:
+                    self._database.entries.pop(key, None)
+                    self._database.rows.pop(key, None)
+            return passed
 
     def getControl(self) -> bytes | None:
         return self._database.control
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with self._database.lock:
-            if self._database.control != expected:
-                return False
-            self._database.control = new
-            return True
+            if passed := self._database.control == expected:
+                self._database.control = new
+            return passed
 
     def entries(self) -> list[tuple[bytes, Any]]:
         with self._database.lock:
@@ -173,6 +170,9 @@ class MemoryStore(Store):
     map_type = MemoryMap
     calls = RoundTrips((0, 0), (0, 0))
 
+    def __post_init__(self) -> None:
+        check_store(self, {f"size {self.size} is below 0; 0 keeps all keys": self.size < 0})
+
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells two states apart."""
@@ -199,12 +199,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     >>> recent.named("clicks").identity
     ('memory', 'recent', 'clicks')
     """
-    options = url.read(size=int)
-    size = options.own.get("size", 0)
-    if size < 0:
-        raise StateURLError(f"{url.scheme}: option size takes 0, which keeps all, or more")
-    store = MemoryStore(url.local_path() or uuid4().hex, size, options.prefix)
-    return MapStateFactory(store, options.kind, **options.state)
+    return url.read(size=int).factory(MemoryStore, id=url.local_path() or uuid4().hex)
 
 
 class MemoryMapState(OpaqueMap):

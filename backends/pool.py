@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import select
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -92,10 +91,3 @@ def _close_all() -> None:
     with ExitStack() as closing:
         for pool in list(_pools):
             closing.callback(pool.close_idle)
-
-
-def is_quiet(descriptor: int) -> bool:
-    """Return whether nothing waits to be read there: no end, no late bytes."""
-    readable = select.poll()
-    readable.register(descriptor, select.POLLIN)
-    return not readable.poll(0)

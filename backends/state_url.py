@@ -136,6 +136,24 @@ class StateURL:
             raise StateURLError(what, self.path or "/", (), advice)
         return path
 
+    def addresses(self, port: int) -> tuple[tuple[str, int], ...]:
+        """Return the hosts with their ports, `port` where the URL gives none.
+
+        Raises
+        ------
+        StateURLError
+            If the URL names no host.
+
+        Examples
+        --------
+        >>> StateURL.parse("zookeeper://one,two:2182/words").addresses(2181)
+        (('one', 2181), ('two', 2182))
+        """
+        if not self.hosts:
+            advice = f"Write it {self.scheme}://host:{port}; the default port is {port}."
+            raise StateURLError(f"{self.scheme}: the URL names no host", "", (), advice)
+        return tuple((host, given or port) for host, given in self.hosts)
+
     def local_path(self) -> str:
         """Return the path, for a store that is a file or in memory and so has no hosts."""
         if self.hosts:

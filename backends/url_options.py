@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.states.errors import StateURLError
+from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import is_secret
 from trident.states.serializers import JSONSerializer, PickleSerializer
 from trident.states.values import StateType
 
-_KINDS = {kind.value.replace("-", ""): kind for kind in StateType}
-_SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
-_COUNTS = ("cache_size", "max_get", "max_put")
-_WRITERS = {"trident": "trident", "storm": "storm"}
-_HOSTS = {"driver": "driver", "executor": "executor"}
-_COMMON = ("kind", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
-_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+Reader = Callable[[str, str, str], Any]
+"""Converts the text of an option, given the URL's scheme and the option's name."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +32,21 @@ class URLOptions:
     own: dict[str, Any]
     """The scheme's own options that were given."""
 
+    def factory(self, store: type[Any], **place: Any) -> MapStateFactory:
+        """Return the factory over a `store` with these options, at a `place` that the URL names."""
+        given = {**place, "prefix": self.prefix, **self.own, **self.state}
+        return MapStateFactory.over(store, self.kind, given)
+
 
 def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:
     """Convert the options of a URL."""
     _check_names(scheme, given, sorted({*_COMMON, *own}))
-    state: dict[str, Any] = {
-        name: _count(scheme, name, given[name]) for name in _COUNTS if name in given
-    }
-    if "serializer" in given:
-        state["serializer"] = _choice(scheme, "serializer", given, _SERIALIZERS)()
-    if "snapshot_key" in given:
-        state["snapshot_key"] = (_str(scheme, "snapshot_key", given["snapshot_key"]),)
-    if "written_by" in given:
-        state["written_by"] = _choice(scheme, "written_by", given, _WRITERS)
-    if "hosted" in given:
-        state["hosted"] = _choice(scheme, "hosted", given, _HOSTS)
+    state = _converted(scheme, given, _COMMON)
     return URLOptions(
-        _choice(scheme, "kind", given, _KINDS) if "kind" in given else StateType.OPAQUE,
-        given.get("prefix"),
+        state.pop("kind", StateType.OPAQUE),
+        state.pop("prefix", None),
         state,
-        _converted(scheme, given, own),
+        _converted(scheme, given, {name: _READERS[kind] for name, kind in own.items()}),
     )
 
 
@@ -64,7 +55,7 @@ def read_own_options(
 ) -> dict[str, Any]:
     """Convert the options of a URL that is no state's: the scheme's own, and no others."""
     _check_names(scheme, given, sorted(own))
-    return _converted(scheme, given, own)
+    return _converted(scheme, given, {name: _READERS[kind] for name, kind in own.items()})
 
 
 def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> None:
@@ -79,58 +70,51 @@ def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> Non
         before = name
 
 
-def _converted(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> dict[str, Any]:
-    kinds = {key: kind for key, kind in own.items() if key in given}
-    return {key: _READERS[kind](scheme, key, given[key]) for key, kind in kinds.items()}
+def _converted(
+    scheme: str, given: Mapping[str, str], readers: Mapping[str, Reader]
+) -> dict[str, Any]:
+    return {
+        name: read(scheme, name, given[name]) for name, read in readers.items() if name in given
+    }
 
 
-def _choice(scheme: str, name: str, given: Mapping[str, str], choices: Mapping[str, Any]) -> Any:
-    chosen = given[name]
-    if chosen not in choices:
-        problem = "can't be" if chosen else "is empty"
-        raise StateURLError(f"{scheme}: option {name} {problem}", chosen, tuple(choices))
-    return choices[chosen]
+def _one_of(choices: Mapping[str, Any]) -> Reader:
+    def read(scheme: str, name: str, text: str) -> Any:
+        if text not in choices:
+            problem = "can't be" if text else "is empty"
+            raise StateURLError(f"{scheme}: option {name} {problem}", text, tuple(choices))
+        return choices[text]
+
+    return read
 
 
-def _refused(scheme: str, name: str, text: str, due: str) -> StateURLError:
-    shown = "" if is_secret(name) else f", found {text!r}"
-    return StateURLError(f"{scheme}: option {name} takes {due}{shown}")
+def _matching(pattern: str, convert: Callable[[str], Any], allowed: str) -> Reader:
+    def read(scheme: str, name: str, text: str) -> Any:
+        value = convert(text) if re.fullmatch(pattern, text) else None
+        if value is None or value in (math.inf, -math.inf):
+            shown = "" if is_secret(name) else f", found {text!r}"
+            raise StateURLError(f"{scheme}: option {name} takes {allowed}{shown}")
+        return value
+
+    return read
 
 
-def _count(scheme: str, name: str, text: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", text):
-        raise _refused(scheme, name, text, "a whole number, 0 or more")
-    return int(text)
-
-
-def _int(scheme: str, name: str, text: str) -> int:
-    if not re.fullmatch("-?[0-9]{1,18}", text):
-        raise _refused(scheme, name, text, "a whole number")
-    return int(text)
-
-
-def _float(scheme: str, name: str, text: str) -> float:
-    number = float(text) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", text) else math.inf
-    if not math.isfinite(number):
-        raise _refused(scheme, name, text, "a number")
-    return number
-
-
-def _bool(scheme: str, name: str, text: str) -> bool:
-    if text not in _BOOLS:
-        raise _refused(scheme, name, text, "true or false")
-    return _BOOLS[text]
-
-
-def _str(scheme: str, name: str, text: str) -> str:
-    if not text:
-        raise _refused(scheme, name, text, "a text that is not empty")
-    return text
-
-
-_READERS: Mapping[type, Callable[[str, str, str], Any]] = {
-    bool: _bool,
-    int: _int,
-    float: _float,
-    str: _str,
+_TEXT = "(?s).+"
+_NO_TEXT = "a text that is not empty"
+_COUNT = _matching("[0-9]{1,18}", int, "a whole number, 0 or more")
+_COMMON: Mapping[str, Reader] = {
+    "kind": _one_of({kind.value.replace("-", ""): kind for kind in StateType}),
+    "prefix": _matching("(?s).*", str, "any text"),
+    "serializer": _one_of({"json": JSONSerializer(), "pickle": PickleSerializer()}),
+    "snapshot_key": _matching(_TEXT, lambda text: (text,), _NO_TEXT),
+    "written_by": _one_of({name: name for name in ("trident", "storm")}),
+    "hosted": _one_of({name: name for name in ("driver", "executor")}),
+    **dict.fromkeys(("cache_size", "max_get", "max_put"), _COUNT),
+}
+"""The options of every scheme."""
+_READERS: Mapping[type, Reader] = {
+    bool: _matching("true|1|false|0", {"true", "1"}.__contains__, "true or false"),
+    int: _matching("-?[0-9]{1,18}", int, "a whole number"),
+    float: _matching(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", float, "a number"),
+    str: _matching(_TEXT, str, _NO_TEXT),
 }

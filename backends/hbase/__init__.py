@@ -11,6 +11,7 @@ from trident.backends.hbase.backing_map import HBaseMap, check_family, families
 from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.errors import explained
 from trident.backends.state_url import StateURL
+from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
@@ -80,23 +81,23 @@ class HBaseStore(Store):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.table.removeprefix("default:"))
-        if not re.fullmatch(r"(\w+:)?[\w][\w.-]*", self.table):
-            raise ValueError(
-                f"HBaseStore: table {self.table!r} is no name; allowed are letters, digits, _, - "
-                "and ., perhaps after a namespace and a colon"
+        choices = {
+            f"{name} {getattr(self, name)!r} is unknown; there are: {', '.join(allowed)}": (
+                getattr(self, name) not in allowed
             )
-        if not re.fullmatch(r"[^\s:/\\.\0-\x1f][^\s:/\\\0-\x1f]*", self.family):
-            raise ValueError(
-                f"HBaseStore: family {self.family!r} is no name; allowed is what has no spaces, "
-                "colons or slashes and doesn't start with a dot"
-            )
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"HBaseStore: {name} {getattr(self, name)!r}; there are: {', '.join(allowed)}"
-                )
-        if not self.timeout > 0:
-            raise ValueError(f"HBaseStore: timeout {self.timeout!r}; give seconds, more than 0")
+            for name, allowed in _CHOICES.items()
+        }
+        problems = {
+            f"table {self.table!r} is no name; allowed are letters, digits, _, - and ., perhaps "
+            "after a namespace and a colon": not re.fullmatch(r"(\w+:)?\w[\w.-]*", self.table),
+            f"family {self.family!r} is no name; allowed is what has no spaces, colons or slashes "
+            "and doesn't start with a dot": (
+                not re.fullmatch(r"[^\s:/\\.\0-\x1f][^\s:/\\\0-\x1f]*", self.family)
+            ),
+            **choices,
+            **timeout_problem(self.timeout),
+        }
+        check_store(self, problems)
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -183,5 +184,4 @@ def from_url(url: StateURL) -> MapStateFactory:
     given: dict[str, Any] = dict(zip(("table", "family"), names, strict=False))
     for host, port in url.hosts:
         given |= {"host": host} if port is None else {"host": host, "port": port}
-    store = HBaseStore(**given, prefix=options.prefix, **options.own)
-    return MapStateFactory(store, options.kind, **options.state)
+    return options.factory(HBaseStore, **given)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from trident.backends.hbase.errors import explained_connecting, silent
-from trident.backends.pool import Pool, is_quiet
+from trident.backends.hbase.errors import START, silent
+from trident.backends.pool import Pool
+from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading
 from trident.states.errors import MissingDriverError
 
-_PATIENCE = 2.0
 # The gateway closes a connection that was idle for a minute, and might do so as we write to it.
 _IDLE = 45.0
 _CALL = 1
@@ -44,13 +44,9 @@ class GatewayConnection:
 
     def __init__(self, gateway: Gateway) -> None:
         thrift()  # a missing driver is told before a missing server
-        address = gateway.host, gateway.port
-        try:
-            # The driver's own connections know no IPv6, and one time-out for everything.
-            self._socket = socket.create_connection(address, _PATIENCE)
-        except OSError as error:
-            raise explained_connecting(str(gateway), gateway.port, _PATIENCE, error) from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The driver's own connections know no IPv6, and one time-out for everything.
+        start = START.format(port=gateway.port)
+        self._socket = connect(str(gateway), gateway.host, gateway.port, start)
         self.client = client_over(self._socket, gateway.transport, gateway.protocol)
         try:
             self._greet(gateway)
@@ -60,7 +56,7 @@ class GatewayConnection:
 
     def _greet(self, gateway: Gateway) -> None:
         """Wait briefly for a first answer: a gateway may accept connections and stay silent."""
-        patience = min(_PATIENCE, gateway.timeout)
+        patience = min(CONNECT_SECONDS, gateway.timeout)
         self._socket.settimeout(patience)
         try:
             await_answer(self.client)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trident.states.errors import StateError, StateUnavailableError
 
-_START = (
+START = (
     "Start HBase's Thrift gateway there (hbase thrift start -p {port}); for a trial: "
     "docker run -d -p {port}:9090 harisekhon/hbase."
 )
@@ -38,20 +37,6 @@ _REFUSALS = (
     ("out of range", "Versions are cell timestamps: unset the slop for timestamps on the servers."),
 )
 """A part of the complaint's first line, and the next step."""
-
-
-def explained_connecting(gateway: str, port: int, patience: float, error: OSError) -> Exception:
-    if isinstance(error, ConnectionRefusedError):
-        problem, advice = "the connection was refused", _START.format(port=port)
-    elif isinstance(error, TimeoutError):
-        problem = f"no connection within {patience:g} s"
-        advice = "Check host, port and firewall: is HBase's Thrift gateway there?"
-    elif isinstance(error, socket.gaierror):
-        problem, advice = f"its host is unknown ({error.strerror})", "Check the host's name."
-    else:
-        problem = f"the connection failed ({error})"
-        advice = "Check host and port: is HBase's Thrift gateway there?"
-    return StateUnavailableError(gateway, problem, advice)
 
 
 def silent(gateway: str, patience: float) -> StateUnavailableError:

@@ -10,6 +10,7 @@ from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.connections import NodeAddress, NodeLike
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.state_url import StateURL
+from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
@@ -80,21 +81,17 @@ class MemcachedStore(Store):
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
         places = tuple(str(NodeAddress.parse(node)) for node in nodes)
         object.__setattr__(self, "nodes", places)
-        if not places or len(set(places)) < len(places):
-            raise ValueError(
-                f"MemcachedStore: nodes {', '.join(places) or 'are none'}; give each node once, "
-                "and at least one"
-            )
-        if self.prefix is not None and len(quoted(self.prefix)) > LONGEST_PREFIX:
-            raise ValueError(
-                f"MemcachedStore: prefix {self.prefix[:40]!r}… takes {len(quoted(self.prefix))} "
-                f"bytes of every key, percent-encoded; allowed are {LONGEST_PREFIX}"
-            )
-        if self.ttl < 0 or not self.timeout > 0:
-            raise ValueError(
-                f"MemcachedStore: ttl {self.ttl} and timeout {self.timeout}; ttl is 0 or more "
-                "seconds, timeout more than 0"
-            )
+        prefix = quoted(self.own_name)
+        problems = {
+            f"nodes {', '.join(places) or 'are missing'}; give each node once, and at least one": (
+                not places or len(set(places)) < len(places)
+            ),
+            f"prefix {self.own_name[:40]!r}… takes {len(prefix)} bytes of every key, "
+            f"percent-encoded; allowed are {LONGEST_PREFIX}": len(prefix) > LONGEST_PREFIX,
+            f"ttl {self.ttl} is below 0 seconds": self.ttl < 0,
+            **timeout_problem(self.timeout),
+        }
+        check_store(self, problems)
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -165,5 +162,4 @@ def from_url(url: StateURL) -> MapStateFactory:
             advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
         )
     nodes = [str(NodeAddress(host, port or 11211)) for host, port in url.hosts] or list(_NODES)
-    store = MemcachedStore(nodes, options.prefix, **options.own)
-    return MapStateFactory(store, options.kind, **options.state)
+    return options.factory(MemcachedStore, nodes=nodes)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
-from trident.backends.pool import Pool, is_quiet
+from trident.backends.pool import Pool
+from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading, finished
 from trident.states.errors import MissingDriverError, SerializationError, StateUnavailableError
 
-CONNECT_TIMEOUT = 2.0
-"""Seconds that a node has to accept a connection."""
 # What an item needs beside its key and value: a header of 48 bytes, the version's 8, a NUL behind
 # the key, a line break behind the value.
 _OVERHEAD = 59
@@ -25,7 +22,6 @@ _START = (
     "Start one: apt-get install memcached (on Debian it then runs), or "
     "docker run -d -p {port}:11211 memcached; or correct nodes=."
 )
-_AWAY = "Is that host up, and its port open to this one? Is the server paused or overloaded?"
 _UNKNOWN = "Which writes arrived is unknown; the batch is retried."
 _ADVICE = {
     b"SERVER_ERROR out of memory": "Give it more memory: memcached -m <megabytes>.",
@@ -39,38 +35,52 @@ T = TypeVar("T")
 _AT_ONCE = 2**18
 
 
-class Greeting(NamedTuple):
-    """What a node tells at first: what it answers to ``version``, and the most bytes of key and
-    value."""
+class NodeConnection:
+    """A connection to one node; used by one thread at a time.
 
-    client: Any
+    `end` is the node's answer to ``version``, `item_limit` the most bytes of a key and its value.
+    """
+
     end: bytes
     item_limit: int
 
-
-class NodeConnection:
-    """A connection to one node; used by one thread at a time."""
-
     def __init__(self, node: NodeAddress) -> None:
+        try:
+            pymemcache = import_module("pymemcache")
+        except ImportError as error:
+            raise MissingDriverError("state in Memcached", "memcached", str(error)) from None
         self.node = node
-        self._client, self.end, self.item_limit = _greeted(node)
+        # The driver tries one address of a name: ``localhost`` may be ``::1``, where none listens.
+        self.socket = connect(node.name, node.host, node.port, _START.format(port=node.port))
+        try:
+            self._greet(pymemcache)
+        except BaseException:
+            self.close()
+            raise
 
-    @property
-    def socket(self) -> socket.socket:
-        """The socket, for many commands at once."""
-        sock: socket.socket = self._client.sock
-        return sock
+    def _greet(self, pymemcache: Any) -> None:
+        client = pymemcache.Client((self.node.host, self.node.port))
+        client.sock = self.socket
+        try:
+            self.end = b"VERSION %b\r\n" % client.version()
+            self.item_limit = int(client.stats("settings")[b"item_size_max"]) - _OVERHEAD
+        except TimeoutError:
+            raise silent(self.node.name, CONNECT_SECONDS) from None
+        except OSError as error:
+            raise cut(self.node.name, str(error)) from None
+        except (pymemcache.MemcacheError, KeyError, ValueError) as error:
+            raise no_memcached(self.node.name, repr(error)) from None
 
     def is_quiet(self) -> bool:
         """Return whether nothing has happened to an idle connection: no end, no late bytes."""
         return is_quiet(self.socket.fileno())
 
     def close(self) -> None:
-        self._client.close()
+        self.socket.close()
 
 
 pool = Pool(NodeConnection, NodeConnection.is_quiet)
-"""The connections of this process that nobody uses now."""
+"""The idle connections of this process."""
 
 
 @contextmanager
@@ -78,41 +88,6 @@ def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
     """Lend a connection to each node; an error closes them, as what they carry is unknown then."""
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]
-
-
-def _greeted(node: NodeAddress) -> Greeting:
-    """Connect to any address of a name: ``localhost`` may be ``::1`` first, where none listens."""
-    deadline = time.monotonic() + CONNECT_TIMEOUT
-    failure: OSError = TimeoutError()
-    try:
-        addresses = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
-        for *_, address in addresses:
-            try:
-                return _greet(node.name, address[:2], deadline)
-            except OSError as error:
-                failure = error
-    except socket.gaierror as error:
-        failure = error
-    raise unreachable(node.name, node.port, failure, CONNECT_TIMEOUT) from failure
-
-
-def _greet(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
-    try:
-        pymemcache = import_module("pymemcache")
-    except ImportError as error:
-        raise MissingDriverError("state in Memcached", "memcached", str(error)) from None
-    left = max(deadline - time.monotonic(), 0.01)
-    client = pymemcache.Client(address, connect_timeout=left, timeout=left, no_delay=True)
-    try:
-        version = client.version()
-        limit = client.stats("settings")[b"item_size_max"]
-        return Greeting(client, b"VERSION %b\r\n" % version, int(limit) - _OVERHEAD)
-    except (pymemcache.MemcacheError, KeyError, ValueError) as error:
-        client.close()
-        raise no_memcached(name, repr(error)) from None
-    except BaseException:
-        client.close()
-        raise
 
 
 @dataclass(frozen=True, order=True)
@@ -161,18 +136,6 @@ def _no_node(given: object) -> ValueError:
         f"memcached: {given!r} is no node; give a list of them, each written host:port, an IPv6 "
         "address in brackets, or as a pair (host, port)"
     )
-
-
-def unreachable(name: str, port: int, error: OSError, seconds: float) -> StateUnavailableError:
-    """Return the error of a node that accepts no connection."""
-    if isinstance(error, ConnectionRefusedError):
-        advice = _START.format(port=port)
-        return StateUnavailableError(name, "it refuses the connection", advice)
-    if isinstance(error, TimeoutError):
-        return StateUnavailableError(name, f"no connection within {seconds:g} s", _AWAY)
-    if isinstance(error, socket.gaierror):
-        return StateUnavailableError(name, f"no host has that name ({error})", "Correct nodes=.")
-    return StateUnavailableError(name, f"no connection ({error})", _AWAY)
 
 
 def no_memcached(name: str, found: str) -> StateUnavailableError:

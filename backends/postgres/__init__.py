@@ -17,6 +17,7 @@ from trident.backends.postgres.tables import (
     view_of,
 )
 from trident.backends.state_url import StateURL
+from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.serializers import JSONSerializer, Serializer
@@ -112,16 +113,12 @@ class PostgresStore(Store):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
-        for problem in self._problems():
-            raise ValueError(f"PostgresStore: {problem}")
-
-    def _problems(self) -> list[str]:
         columns = [name for name, _ in map(column_of, self.columns)]
         kinds = [kind for _, kind in map(column_of, self.columns)]
         names = [self.table or "t", *columns]
         name = view_of(self.own_name)
         surrogates = "half of a surrogate pair, which has no UTF-8; give another"
-        checks = {
+        problems = {
             f"prefix {self.prefix!r} holds {surrogates}": _has_surrogates(name),
             f"table or columns hold {surrogates}": any(map(_has_surrogates, names)),
             f"prefix {self.prefix!r} can't name a table; allowed are 1 to {_LONGEST_PREFIX} bytes "
@@ -141,9 +138,9 @@ class PostgresStore(Store):
             f"values {self.values!r} is unknown; there are: {', '.join(_TYPES)}": (
                 self.values not in _TYPES
             ),
-            f"timeout {self.timeout} is not above 0 seconds": not self.timeout > 0,
+            **timeout_problem(self.timeout),
         }
-        return [problem for problem, found in checks.items() if found]
+        check_store(self, problems)
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -227,11 +224,10 @@ def from_url(url: StateURL) -> MapStateFactory:
     """
     others = ("table", "values", "columns", *OPTIONS)
     found = url.read(timeout=float, **dict.fromkeys(others, str))
-    told = address(url)
-    given = {"database": told.pop("dbname"), "prefix": found.prefix, **told, **found.own}
-    if "columns" in given:
-        given["columns"] = given["columns"].split(",")
-    return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})
+    if "columns" in found.own:
+        found.own["columns"] = found.own["columns"].split(",")
+    place = address(url)
+    return found.factory(PostgresStore, database=place.pop("dbname"), **place)
 
 
 def _has_column(kind: str) -> bool:

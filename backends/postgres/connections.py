@@ -9,16 +9,16 @@ from functools import cache
 from time import monotonic
 from typing import Any
 
-from trident.backends.pool import Pool, is_quiet
+from trident.backends.pool import Pool
 from trident.backends.postgres.driver import Array, driver
 from trident.backends.postgres.errors import explained
+from trident.backends.sockets import CONNECT_SECONDS, is_quiet
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 
 OPTIONS = ("service", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey")
 """What libpq takes beside the address."""
-_CONNECT_SECONDS = 2
 _PORT = 5432
 _OLDEST = 120000
 _ASKED = """
@@ -64,7 +64,7 @@ class Database:
             connection = kind.connect(
                 autocommit=True,
                 prepare_threshold=None,  # a pooler may answer each statement by another session
-                connect_timeout=_CONNECT_SECONDS,
+                connect_timeout=int(CONNECT_SECONDS),
                 client_encoding="UTF8",
                 application_name="trident",
                 **dict(self.settings),
@@ -115,7 +115,7 @@ def _patient(psycopg: Any) -> Any:
         """No answer in time."""
 
     class Patient(psycopg.Connection):  # type: ignore[misc]
-        timeout = float(_CONNECT_SECONDS)
+        timeout = CONNECT_SECONDS
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)

@@ -9,7 +9,7 @@ from typing import Any
 from trident.backends.redis.connections import Address, Command, Wire, connected
 from trident.backends.redis.control import check_replicas
 from trident.backends.redis.store import RedisStore
-from trident.backends.redis.urls import CONNECTION, checked, place_of
+from trident.backends.redis.urls import CONNECTION, check_tls, place_of
 from trident.backends.state_url import StateURL
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
@@ -97,7 +97,8 @@ def from_url(url: StateURL) -> RedisCheckpoint:
     """
     place, further = place_of(url)
     of_place = {name: kind for name, kind in further.items() if name != "partitions"}
-    options = checked(url, url.read_own(prefix=str, **CONNECTION, **of_place))
+    options = url.read_own(prefix=str, **CONNECTION, **of_place)
+    check_tls(url, options)
     if "prefix" not in options:
         what = f"{url.scheme}: the URL of a checkpoint names it, and this one has no prefix="
         raise StateURLError(what, "", (), "Add ?prefix=name, another for each topology.")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from trident.backends.pool import Pool
 from trident.backends.redis.errors import explained
+from trident.backends.sockets import CONNECT_SECONDS
 from trident.states.asking import Reading, finished
 from trident.states.errors import MissingDriverError
 
@@ -18,8 +19,6 @@ Make = Callable[[], Command]
 
 _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
-CONNECT_SECONDS = 2.0
-"""How long to wait for a connection, so that a server out of reach is known within 3 s."""
 
 
 @dataclass(frozen=True)

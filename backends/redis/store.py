@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
-from trident.backends.redis.connections import CONNECT_SECONDS, ConnectionOptions
+from trident.backends.redis.connections import ConnectionOptions
 from trident.backends.redis.control import Waiting
 from trident.backends.redis.examination import examined
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
@@ -20,6 +20,8 @@ from trident.backends.redis.masters import (
     shown,
 )
 from trident.backends.redis.sharded_map import ShardedMap
+from trident.backends.sockets import CONNECT_SECONDS
+from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.finding import Finding
 from trident.states.store import RoundTrips, Store
 
@@ -134,12 +136,8 @@ class RedisStore(Store):
                     f"[('localhost', 7000)], found {given!r}"
                 )
             object.__setattr__(self, name, tuple((host, port) for host, port in given))
-        for problem in self._problems():
-            raise ValueError(f"RedisStore: {problem}")
-
-    def _problems(self) -> list[str]:
         prefix = self.prefix
-        checks = {
+        problems = {
             f"layout {self.layout!r} is unknown; there are: {', '.join(_LAYOUTS)}": (
                 self.layout not in _LAYOUTS
             ),
@@ -167,14 +165,14 @@ class RedisStore(Store):
             f"partitions {self.partitions} is not from 1 to 16384": (
                 self.partitions not in range(1, 16385)
             ),
-            f"timeout {self.timeout} is not above 0 seconds": self.timeout <= 0,
+            **timeout_problem(self.timeout),
             f"wait_replicas {self.wait_replicas} is below 0": self.wait_replicas < 0,
             f"wait_timeout {self.wait_timeout} is not above 0 and below timeout, {self.timeout}: "
             "the answer would come too late": (
                 self.wait_replicas > 0 and not 0.001 <= self.wait_timeout < self.timeout
             ),
         }
-        return [problem for problem, found in checks.items() if found]
+        check_store(self, problems)
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -51,26 +51,26 @@ def from_url(url: StateURL) -> MapStateFactory:
     """
     place, further = place_of(url)
     found = url.read(**CONNECTION, **_ENTRIES, **further)
-    store = RedisStore(prefix=found.prefix, **{**place, **checked(url, found.own)})
-    return MapStateFactory(store, found.kind, **found.state)
+    check_tls(url, found.own)
+    return found.factory(RedisStore, **place)
 
 
 def place_of(url: StateURL) -> tuple[dict[str, Any], Mapping[str, type]]:
-    """Return what hosts, path and login say, and which options that kind of place has by itself."""
+    """Return what hosts, path and login say, and the options that only such a place has."""
     protocol, _, deployment = url.scheme.partition("+")
     login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
     match deployment:
         case "cluster":
             _matched(url, "/?", "without a path")
-            return {**login, "cluster": _hosts(url, PORT)}, {"partitions": int}
+            return {**login, "cluster": url.addresses(PORT)}, {"partitions": int}
         case "sentinel":
             path = _matched(url, "/([^/]+)(?:/([0-9]{1,9})?)?", "as /service or /service/db")
             service = {"service": path[1], "db": int(path[2] or 0)}
-            sentinels = {"sentinels": _hosts(url, _SENTINEL_PORT)}
+            sentinels = {"sentinels": url.addresses(_SENTINEL_PORT)}
             return {**login, **service, **sentinels}, _SENTINEL_LOGIN
         case _:
             path = _matched(url, "(?:/([0-9]{1,9})?)?", "with the number of a database, as in /0")
-            [(host, port), *others] = _hosts(url, PORT)
+            [(host, port), *others] = url.addresses(PORT)
             if others:
                 what = f"{url.scheme}: it takes one host, and the URL names {len(others) + 1}"
                 advice = f"Several are for {protocol}+cluster and {protocol}+sentinel."
@@ -78,20 +78,12 @@ def place_of(url: StateURL) -> tuple[dict[str, Any], Mapping[str, type]]:
             return {**login, "host": host, "port": port, "db": int(path[1] or 0)}, {}
 
 
-def checked(url: StateURL, options: dict[str, Any]) -> dict[str, Any]:
-    """Return `options`; raise StateURLError where they contradict the scheme."""
+def check_tls(url: StateURL, options: Mapping[str, Any]) -> None:
+    """Raise StateURLError if `options` contradict the scheme."""
     if url.scheme.startswith("rediss") and not options.get("tls", True):
         what = f"{url.scheme}: it speaks TLS, and the URL says tls=false"
         advice = "Leave tls= out; without TLS the scheme is redis instead of rediss."
         raise StateURLError(what, "", (), advice)
-    return options
-
-
-def _hosts(url: StateURL, port: int) -> tuple[tuple[str, int], ...]:
-    if not url.hosts:
-        advice = f"Write it {url.scheme}://host:{port}; the default port is {port}."
-        raise StateURLError(f"{url.scheme}: the URL names no host", "", (), advice)
-    return tuple((host, given or port) for host, given in url.hosts)
 
 
 def _matched(url: StateURL, pattern: str, due: str) -> re.Match[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trident.backends.pool import is_quiet
 from trident.backends.postgres.connections import OPTIONS, Database, address, examined
 from trident.backends.postgres.driver import definition
 from trident.backends.postgres.errors import of_driver
@@ -15,6 +14,7 @@ from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
+from trident.backends.sockets import is_quiet
 from trident.backends.state_url import StateURL
 from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
 from trident.states.finding import Finding

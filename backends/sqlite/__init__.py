@@ -10,6 +10,7 @@ from typing import Any
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, SQLiteTable
 from trident.backends.state_url import StateURL
+from trident.backends.store_checks import check_store
 from trident.states.errors import UsageError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
@@ -65,25 +66,21 @@ class SQLiteStore(Store):
     calls = RoundTrips((0, 0), (0, 0))
 
     def __post_init__(self) -> None:
-        path = os.fspath(self.path)
-        if not path or path == ":memory:" or "\0" in path or not _can_be_a_file(path):
-            raise ValueError(
-                f"SQLiteStore: path {path!r} is no file; give the path of one, or use "
-                "MemoryMapState for state that need not last"
-            )
+        path, name = os.fspath(self.path), self.own_name
+        problems = {
+            f"path {path!r} is no file; give the path of one, or use MemoryMapState for state that "
+            "need not last": path in ("", ":memory:") or "\0" in path or not _can_be_a_file(path),
+            f"prefix {name!r} can't name a table; allowed is any name but the empty one, "
+            f"{', '.join(_TAKEN)} and those that start with sqlite_": (
+                not name
+                or "\0" in name
+                or name.lower().startswith("sqlite_")
+                or name.lower() in _TAKEN
+            ),
+        }
+        check_store(self, problems)
         # A relative path must not depend on where a process happens to be.
         object.__setattr__(self, "path", os.path.abspath(path))
-        prefix = self.prefix
-        if prefix is not None and (
-            not prefix
-            or "\0" in prefix
-            or prefix.lower().startswith("sqlite_")
-            or prefix.lower() in _TAKEN
-        ):
-            raise ValueError(
-                f"SQLiteStore: prefix {prefix!r} can't name a table; allowed is any name but the "
-                f"empty one, {', '.join(_TAKEN)} and those that start with sqlite_"
-            )
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -164,9 +161,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     >>> from_url(StateURL.parse("sqlite:counts.db?patience=30")).store.patience
     30.0
     """
-    found = url.read(patience=float)
-    given = {"path": url.local_path(), "prefix": found.prefix, **found.own, **found.state}
-    return MapStateFactory.over(SQLiteStore, found.kind, given)
+    return url.read(patience=float).factory(SQLiteStore, path=url.local_path())
 
 
 def _can_be_a_file(path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -63,37 +63,27 @@ class SQLiteMap(IBackingMap):
             return None if connection is None else self._control(connection)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        with self._transaction() as connection:
-            if self._control(connection) != expected:
-                return False
-            connection.execute(
-                f"UPDATE {CATALOG} SET control = ? WHERE name = ?", (new, self._table.name)
-            )
-            return True
+        update = f"UPDATE {CATALOG} SET control = ? WHERE name = ?"
+        values = new, self._table.name
+        return self._write(expected, lambda connection: connection.execute(update, values))
 
     def drop(self, fence: bytes) -> bool:
-        with self._transaction() as connection:
-            if self._control(connection) != fence:
-                return False
+        def drop(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP TABLE {self._table.quoted}")
             connection.execute(f"DELETE FROM {CATALOG} WHERE name = ?", (self._table.name,))
-        self.close()  # the next connection makes the table anew
-        return True
+
+        dropped = self._write(fence, drop)
+        if dropped:
+            self.close()  # the next connection makes the table anew
+        return dropped
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
-        rows = self._table.rows(keys, values)
-        with self._transaction() as connection:
-            if self._control(connection) != fence:
-                return False
-            connection.executemany(self._table.upsert, rows)
-            return True
+        rows, upsert = self._table.rows(keys, values), self._table.upsert
+        return self._write(fence, lambda connection: connection.executemany(upsert, rows))
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
-        with self._transaction() as connection:
-            if self._control(connection) != fence:
-                return False
-            connection.executemany(self._table.delete, zip(stored_keys(keys), strict=True))
-            return True
+        rows, delete = zip(stored_keys(keys), strict=True), self._table.delete
+        return self._write(fence, lambda connection: connection.executemany(delete, rows))
 
     def multiAddFenced(
         self,
@@ -103,11 +93,7 @@ class SQLiteMap(IBackingMap):
         retried: Mapping[int, int],
         fence: bytes,
     ) -> bool:
-        with self._transaction() as connection:
-            if self._control(connection) != fence:
-                return False
-            self._adding.add(keys, amounts, token, retried)
-            return True
+        return self._write(fence, lambda _: self._adding.add(keys, amounts, token, retried))
 
     def entries(self) -> list[tuple[bytes, Any]]:
         with self._connections.reader() as connection:
@@ -159,6 +145,14 @@ class SQLiteMap(IBackingMap):
         with self._connections.writer() as connection, transaction(connection):
             self._unsaved = True
             yield connection
+
+    def _write(self, fence: bytes | None, write: Callable[[sqlite3.Connection], object]) -> bool:
+        """Call `write` in a transaction if the control record is `fence`; return whether it is."""
+        with self._transaction() as connection:
+            if self._control(connection) != fence:
+                return False
+            write(connection)
+            return True
 
     def _control(self, connection: sqlite3.Connection) -> bytes | None:
         row = connection.execute(

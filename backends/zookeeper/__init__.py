@@ -28,14 +28,12 @@ def from_url(url: StateURL) -> ZooKeeperCheckpoint:
     >>> from_url(StateURL.parse("zookeeper://me:secret@one,two:2182/trident/words")).where
     'zookeeper://one:2181,two:2182/trident/words'
     """
-    if not url.hosts:
-        advice = f"Write it {url.scheme}://host:{_PORT},host:{_PORT}/path."
-        raise StateURLError(f"{url.scheme}: the URL names no host", "", (), advice)
+    hosts = url.addresses(_PORT)
     path = url.checkpoint_path("zookeeper")
     if (url.user is None) != (url.password is None):
         raise StateURLError(f"{url.scheme}: a user and a password go together; give both")
     return ZooKeeperCheckpoint(
-        tuple((host, port or _PORT) for host, port in url.hosts),
+        hosts,
         f"/{path}",
         user=url.user,
         password=url.password,

@@ -485,7 +485,7 @@ def test_one_table_has_one_identity() -> None:
         ({"family": "a:b"}, "family 'a:b' is no name"),
         ({"transport": "http"}, "there are: buffered, framed"),
         ({"protocol": "json"}, "there are: binary, compact"),
-        ({"timeout": 0}, "seconds, more than 0"),
+        ({"timeout": 0}, "not above 0 seconds"),
     ],
 )
 def test_a_configuration_that_cannot_work_is_refused(options: dict[str, Any], problem: str) -> None:

@@ -251,7 +251,7 @@ def test_a_host_that_swallows_everything_is_given_up_within_three_seconds() -> N
 
 
 def test_an_unknown_host_is_named() -> None:
-    with pytest.raises(StateUnavailableError, match=r"nowhere.invalid:11211: no host has that"):
+    with pytest.raises(StateUnavailableError, match=r"nowhere.invalid:11211: its host is unknown"):
         MemcachedStore("nowhere.invalid").open().getControl()
 
 

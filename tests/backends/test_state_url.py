@@ -395,7 +395,7 @@ class TestMemory:
 
     def test_a_size_bounds_it(self) -> None:
         assert store_of("memory:a?size=10&prefix=") == MemoryStore("a", 10)
-        with pytest.raises(StateURLError, match="option size takes 0"):
+        with pytest.raises(StateURLError, match="size -1 is below 0; 0 keeps all"):
             state_from_url("memory:a?size=-1")
 
 
