@@ -89,10 +89,10 @@ def test_what_was_said_meanwhile_is_not_said_again(
     clock.now += 1
     for _ in range(2):
         fail(log)
-    log._tell_rest(logging.WARNING, ("words", "OSError"))  # of the first second
+    log._log_left_out(logging.WARNING, ("words", "OSError"))  # of the first second
     assert len(caplog.messages) == 2
     clock.now += 1
-    log._tell_rest(logging.WARNING, ("words", "OSError"))
+    log._log_left_out(logging.WARNING, ("words", "OSError"))
     assert caplog.messages[2:] == ["words: OSError (1 more of this reason were left out)"]
 
 

@@ -157,9 +157,7 @@ def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
     topology = TridentTopology()
     topology.newDRPCStream("f").map(str.upper, "text")
     with (
-        DRPCServer(
-            topology, port=None, thrift_port=0, invocations_port=0, limits=limits
-        ) as server,
+        DRPCServer(topology, port=None, thrift_port=0, invocations_port=0, limits=limits) as server,
         storm_client(STORM.DistributedRPC, server.thrift_port) as client,
         storm_client(STORM.DistributedRPCInvocations, server.invocations_port) as other,
     ):

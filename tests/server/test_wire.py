@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trident.drpc.errors import DRPCInternalError, DRPCQueueFullError, DRPCTimeoutError
-from trident.wire.errors import ExceptionType, read_error, tell
+from trident.wire.errors import ExceptionType, public_error, read_error
 from trident.wire.thrift_binary import CALL, Message, read_message, written_message
 
 
 def test_an_error_is_told_by_its_status_and_type() -> None:
-    told = tell(DRPCTimeoutError("words", 5.0, 2))
+    told = public_error(DRPCTimeoutError("words", 5.0, 2))
     assert told[:3] == (504, ExceptionType.SERVER_TIMEOUT, "SERVER_TIMEOUT")
 
 

@@ -39,7 +39,7 @@ from trident.state_service.errors import (
     TooManyKeysError,
     UnknownStateError,
 )
-from trident.wire.errors import error_json, read_error, tell
+from trident.wire.errors import error_json, public_error, read_error
 
 VALUES: list[Any] = [
     5,
@@ -244,6 +244,6 @@ def test_queries_are_still_answered_beside_states(server: DRPCServer) -> None:
 def test_errors_pickle_and_are_known_by_their_names(error: Any) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
-    told = tell(error)
+    told = public_error(error)
     read = read_error("a", "", told.status, error_json(told.error, told.message, **told.details))
     assert (type(read), str(read)) == (type(error), str(error))

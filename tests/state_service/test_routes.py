@@ -44,7 +44,7 @@ from trident.backends.memory import MemoryMap
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.gathering import MOST_TICKS
 from trident.server.access import Access
-from trident.server.application import listed
+from trident.server.application import methods_and_paths
 from trident.server.asgi import DRPCApp
 from trident.server.limits import DRPCLimits
 from trident.server.serving import Serving
@@ -246,8 +246,10 @@ def test_a_body_that_is_none_is_400(sold: Serving, form: str, body: bytes) -> No
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text() | st.sampled_from(TAGS), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text() | st.sampled_from(TAGS), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 
@@ -411,9 +413,7 @@ class AwayMap(MemoryMap):
 
 
 def test_a_store_that_is_away_is_503_isnt_named_and_hurts_no_other_state() -> None:
-    with closing(
-        serving(static(away=over(AwayMap("away")), counts=entries({"a": 1})))
-    ) as served:
+    with closing(serving(static(away=over(AwayMap("away")), counts=entries({"a": 1})))) as served:
         response = asked(served, "GET", "/api/v1/state/away/a")
         assert told(response)[1]["error"] == "STORE_UNAVAILABLE"
         assert (response.status, header(response, "Retry-After")) == (503, "1")
@@ -502,9 +502,7 @@ def test_a_state_that_hangs_ends_in_504_and_holds_up_no_other_one() -> None:
         hanging = asyncio.create_task(response_to(served, "GET", "/api/v1/state/slow/held"))
         await asyncio.to_thread(held.begun.wait)
         meanwhile = await response_to(served, "GET", "/api/v1/state/counts/a")
-        late = await response_to(
-            served, "GET", "/api/v1/state/slow/held", x_drpc_timeout="0.05"
-        )
+        late = await response_to(served, "GET", "/api/v1/state/slow/held", x_drpc_timeout="0.05")
         assert not hanging.done()
         held.go_on.set()
         return [await hanging, meanwhile, late]
@@ -581,7 +579,7 @@ def test_the_description_has_every_url_and_no_other(sold: Serving) -> None:
     operations = {
         (method.upper(), path) for path, of in described["paths"].items() for method in of
     }
-    assert operations == {*listed(sold.routes)}
+    assert operations == {*methods_and_paths(sold.routes)}
 
 
 def test_the_description_is_valid_and_each_operation_has_a_name_and_says_what_it_does(

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 ANYONE = "*"
 """In a list of users: everybody, with a token or without."""
-_KEPT = ("/drpc/", "/api/")
-"""What a page of another site may neither have done nor read."""
+_PROTECTED = ("/drpc/", "/api/")
+"""What a page of another site may neither call nor read."""
 
 
 class Access:
     """Users with their tokens, and the functions that each may call, as Storm's simple ACL.
 
-    With any token a call needs one. ``"*"`` is everybody; a function that `allow` doesn't name is
-    refused to everyone, and without `allow` every user may call every function.
+    If there are tokens a call needs one. ``"*"`` is everybody. A function that `allow` doesn't list
+    is refused to everyone; without `allow` every user may call every function.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Access:
     def check(self, function: str, token: str | None) -> None:
         """Refuse a call that its caller may not make.
 
-        The DRPCAccessError has the user, or none where the token is none of a user.
+        The DRPCAccessError has the user; None where no user has the token.
         """
         user = self.user_of(token)
         if not self._allows(function, user):
@@ -56,10 +56,10 @@ class Access:
         return tuple(name for name in functions if self._allows(name, user))
 
     def user_of(self, token: str | None) -> str | None:
-        """Whose token it is; None where nobody's. It takes the same time for all tokens."""
+        """Return who has the token; None where no user has. All tokens take the same time."""
         given = (token or "").encode(errors="surrogateescape")
-        found = [user for own, user in self._users if compare_digest(own, given)]
-        return found[0] if found else None
+        users = [user for own, user in self._users if compare_digest(own, given)]
+        return users[0] if users else None
 
     def _allows(self, function: str, user: str | None) -> bool:
         if self._allow is None:
@@ -69,34 +69,34 @@ class Access:
 
 
 def _check(tokens: object, allow: object) -> None:
-    """Refuse what a file may hold by mistake; what was found isn't shown, as it may be a token."""
+    """Refuse values of another type, as in a file; they aren't shown, as they may be tokens."""
     advice = 'Write {"ann": "…"} for tokens, {"words": ["ann"]} for allow.'
-    if not _holds(tokens, _is_text):
+    if not _maps_to(tokens, _is_text):
         raise DRPCUsageError("tokens: the token of each user is a str", "", (), advice)
-    if not _holds(allow, _are_users):
+    if not _maps_to(allow, _are_texts):
         raise DRPCUsageError("allow: the users of each function are a list of str", "", (), advice)
 
 
-def _holds(given: object, fits: Callable[[object], bool]) -> bool:
-    return given is None or (isinstance(given, Mapping) and all(map(fits, given.values())))
+def _maps_to(given: object, is_valid: Callable[[object], bool]) -> bool:
+    return given is None or (isinstance(given, Mapping) and all(map(is_valid, given.values())))
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _are_users(value: object) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, Collection) and not _is_text(value) and all(map(_is_text, value))
 
 
 class OtherSites:
-    """Says of a request why it is refused to a page of another site; without tokens only.
+    """Finds requests of pages of other sites, which a server without tokens refuses.
 
-    A browser shows pages of anyone's, and these send requests too: to the server's address, without
-    seeing the answer, or to a name of their own that they let resolve to it, as if it were their
-    own server.
+    A page that a browser shows may send requests too: to the server's address, without seeing the
+    answer, or to a name of its own that it lets resolve to that address, as if it were its own
+    server.
 
-    `names` are those by which the server may be asked, besides its addresses and ``localhost``;
+    `names` are the names that the server may be called by, besides its addresses and ``localhost``.
     `any_site` lets pages of other sites ask, as those that know a token may.
     """
 
@@ -108,20 +108,21 @@ class OtherSites:
         self._any_site = any_site
 
     def problem(self, request: Request) -> str:
-        """Why a request is refused; empty where it isn't."""
+        """Return why a request is refused; empty where it isn't."""
         headers = request.headers
         host = headers.get("host", "")
-        if not self._any_name and not self._is_nobodys(host):
+        if not self._any_name and not self._is_own_host(host):
             advice = "Ask for localhost or an address, or give the server names= or tokens="
             return f"{host!r:.200} may be a name of another site's. {advice}"
-        if self._any_site or not request.scope["path"].startswith(_KEPT) or _is_own(host, headers):
+        protected = request.scope["path"].startswith(_PROTECTED)
+        if self._any_site or not protected or _is_own(host, headers):
             return ""
         return "a page of another site asks. Give the server tokens=, and the page one of them"
 
-    def _is_nobodys(self, host: str) -> bool:
-        """Whether no page can have come from a host but this server's: addresses aren't resolved.
+    def _is_own_host(self, host: str) -> bool:
+        """Whether only this server can have sent a page from a host: an address isn't resolved.
 
-        Who sends no name is no browser.
+        A client that sends no name is no browser.
         """
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         name = name.lower().rstrip(".")
@@ -135,7 +136,7 @@ class OtherSites:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether nobody else can connect to a host."""
+    """Whether only this machine can connect to a host."""
     if host.lower() == "localhost":
         return True
     try:
@@ -145,7 +146,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def _is_own(host: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this server's, from a person, or from no browser."""
+    """Whether a request comes from a page of this server, from a person, or from no browser."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

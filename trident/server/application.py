@@ -27,7 +27,7 @@ def route(path: str, handler: Handler, *methods: str) -> Route:
     return Route(path, _Endpoint(handler), methods=methods or ("GET",))
 
 
-def listed(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
+def methods_and_paths(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
     """The method and path of everything that is answered, HEAD left out."""
     return [
         (method, each.path_format)
@@ -41,7 +41,7 @@ def listed(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
 def param(request: Request, name: str, what: str) -> str:
     """A parameter of the path without its escapes; empty where the path has none of the name.
 
-    Raises MalformedRequestError, which names `what` it is, where it is no UTF-8.
+    Raises MalformedRequestError, which calls it `what`, where it isn't UTF-8.
     """
     return utf8(unquote_to_bytes(request.path_params.get(name, "")), what)
 
@@ -62,15 +62,15 @@ def seconds_of(request: Request) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise MalformedRequestError(f"{TIMEOUT} is no number of seconds")
+        raise MalformedRequestError(f"{TIMEOUT} is not a number of seconds")
     return seconds
 
 
 class Application:
-    """Answers requests of HTTP by routes. Never raises, but in a stream.
+    """Answers requests of HTTP by routes. Only a stream may raise.
 
-    The first route that fits answers. `most` is the bytes of a body; `problem` says why a request
-    is refused to a page of another site, and is empty where it isn't.
+    The first route that fits answers. A body has `most` bytes at most. `problem` returns why a
+    request is refused to a page of another site, and an empty text where it isn't.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request as a whole, and answer it."""
 
-        async def marked(message: Message) -> None:
+        async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *ALWAYS]
             await send(message)
@@ -101,26 +101,26 @@ class Application:
         scope.setdefault("http_version", "1.1")
         scope.setdefault("query_string", b"")
         try:
-            body = await _whole(receive, self._most)
+            body = await _read_body(receive, self._most)
         except ClientDisconnect:
-            return  # what has come of its request is none
+            return  # a part of a request is none
         if body is None:
             too_large = ArgumentsTooLargeError(scope["path"], self._most)
-            await failure(too_large)(scope, receive, marked)
+            await failure(too_large)(scope, receive, send_marked)
             return
         pending: list[Message] = [{"type": "http.request", "body": body}]
 
-        async def taken() -> Message:
+        async def receive_body() -> Message:
             return pending.pop() if pending else await asyncio.Future()
 
         problem = self._problem(Request(scope)) if self._problem else ""
         if problem:
-            await error_response(403, "OTHER_SITE", problem)(scope, taken, marked)
+            await error_response(403, "OTHER_SITE", problem)(scope, receive_body, send_marked)
             return
         try:
-            await self._router(scope, taken, marked)
+            await self._router(scope, receive_body, send_marked)
         except HTTPException as error:
-            await _no_route(error)(scope, taken, marked)
+            await _no_route(error)(scope, receive_body, send_marked)
 
 
 class _Endpoint:
@@ -154,8 +154,8 @@ def _path(scope: Scope) -> str:
     return path.removeprefix(quote(root)) if root else path
 
 
-async def _whole(receive: Receive, limit: int) -> bytes | None:
-    """The whole body, None where it is over the limit; raises ClientDisconnect."""
+async def _read_body(receive: Receive, limit: int) -> bytes | None:
+    """Return the whole body, None where it is over the limit; raises ClientDisconnect."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -67,7 +67,7 @@ class DRPCApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, of a server that speaks ASGI.
 
-        That of a client that hangs up is given up, so that its call leaves the queue.
+        When the client hangs up the request is given up, so that its call leaves the queue.
         """
         if scope["type"] == "lifespan":
             while (await receive())["type"] != "lifespan.shutdown":
@@ -76,25 +76,25 @@ class DRPCApp:
             return
         if scope["type"] != "http":
             raise NotImplementedError(f"DRPC has no {scope['type']}")
-        come = asyncio.Event()
+        received = asyncio.Event()
 
-        async def coming() -> Message:
+        async def receive_request() -> Message:
             message = await receive()
             if not message.get("more_body"):
-                come.set()
+                received.set()
             return message
 
-        async def gone() -> bool:
-            await come.wait()
+        async def hangs_up() -> bool:
+            await received.wait()
             return bool((await receive())["type"] == "http.disconnect")
 
-        answering = asyncio.ensure_future(self.application(scope, coming, send))
-        hearing = asyncio.ensure_future(gone())
+        answering = asyncio.ensure_future(self.application(scope, receive_request, send))
+        listening = asyncio.ensure_future(hangs_up())
         try:
-            await asyncio.wait({answering, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            if answering.done() or hearing.exception() or not hearing.result():
+            await asyncio.wait({answering, listening}, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done() or listening.exception() or not listening.result():
                 await answering
         finally:
-            for task in (answering, hearing):
+            for task in (answering, listening):
                 task.cancel()
-            await asyncio.gather(answering, hearing, return_exceptions=True)
+            await asyncio.gather(answering, listening, return_exceptions=True)

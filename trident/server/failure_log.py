@@ -1,6 +1,6 @@
-"""What a server logs of calls that fail: each reason once a second and function.
+"""What a server logs of calls that fail: one message a second for each function and reason.
 
-Thousands of callers may fail by one store, and what they send must not fill a disk.
+One store may fail thousands of callers, and their requests must not fill a disk.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from threading import Lock
 from time import monotonic
 
 from trident.drpc.errors import DRPCInternalError, DRPCUnavailableError
-from trident.wire.errors import tell
+from trident.wire.errors import public_error
 
 _logger = logging.getLogger("trident")
 _SECONDS = 1.0
 _MOST_KNOWN = 1_000
-"""Of how many reasons and functions it is known when they were logged."""
+"""For how many functions and reasons the time of the last message is kept."""
 
 
 class FailureLog:
-    """Logs failures, and of those that it leaves out how many there were; in any thread."""
+    """Logs failures, and the number of those that it leaves out; in any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -56,19 +56,19 @@ class FailureLog:
             try:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
-                return  # the next one that is logged says how many there were
-            loop.call_later(_SECONDS - (now - logged), self._tell_rest, level, key)
+                return  # the next message says how many were left out
+            loop.call_later(_SECONDS - (now - logged), self._log_left_out, level, key)
 
     def forget(self) -> None:
         with self._lock:
             self._known.clear()
 
-    def _tell_rest(self, level: int, key: tuple[str, str]) -> None:
+    def _log_left_out(self, level: int, key: tuple[str, str]) -> None:
         with self._lock:
             now = monotonic()
             logged, left_out = self._known.get(key, (now, 0))
             if not left_out or now - logged < _SECONDS / 2:
-                return  # another one was logged meanwhile, and said it
+                return  # a message that was logged meanwhile has the number
             self._known[key] = now, 0
         function, reason = key
         _logger.log(level, "%s: %s%s", function, reason, _more(left_out))
@@ -79,13 +79,13 @@ FAILURES = FailureLog()
 
 
 def log_failure(error: Exception) -> None:
-    """Log of an error what those who ask aren't told."""
+    """Log the part of an error that clients don't see."""
     reason = type(error.__cause__ or error).__name__
     if isinstance(error, DRPCUnavailableError):
         FAILURES.log(logging.WARNING, error.function, reason, error)
     elif isinstance(error, DRPCInternalError):
         FAILURES.log(logging.ERROR, error.function, reason, error, cause=error.__cause__)
-    elif tell(error).status == 500:
+    elif public_error(error).status == 500:
         FAILURES.log(logging.ERROR, "", reason, "a request could not be answered", cause=error)
 
 

@@ -1,4 +1,4 @@
-"""The functions that a server answers, of whatever service, for every transport."""
+"""The functions that a server answers, for every service and transport."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Service(Protocol):
 
     @property
     def functions(self) -> Sequence[str]:
-        """The functions that there are at present."""
+        """The functions that it has at present."""
 
     async def execute_async(
         self,
@@ -35,7 +35,7 @@ class Service(Protocol):
 
 
 class Functions:
-    """Checks a call, and has the service answer it that has the function.
+    """Checks a call, and hands it to the service that has the function.
 
     Where two services have a function of one name, the first answers.
     """
@@ -63,7 +63,7 @@ class Functions:
 
     @property
     def updating(self) -> frozenset[str]:
-        """Those that update states."""
+        """The functions that update states."""
         return self._updating
 
     async def execute(
@@ -93,15 +93,15 @@ class Functions:
         raise UnknownFunctionError(function, self.access.allowed(self.names, token))
 
     def admit(self, name: str, token: str | None) -> None:
-        """Refuse what nobody may ask any more, or not the caller; `name` is a function's, or
-        what else `allow=` can name.
+        """Refuse a call after the close, or one that the caller may not make; `name` is that of a
+        function, or another one that `allow=` can list.
         """
         if self._closed:
             raise DRPCClosedError(name)
         self.access.check(name, token)
 
     def seconds(self, asked: float | None) -> float:
-        """How long a call may take: what was asked for, and never more than the server's."""
+        """Return how long a call may take: what was asked for, but at most the server's limit."""
         return self.limits.timeout if asked is None else min(asked, self.limits.timeout)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Functions:
 
 
 def service_of(served: Any) -> Service:
-    """The service of a run, or a service itself; DRPCUsageError for anything else."""
+    """Return the service of a run, or a service itself; DRPCUsageError for anything else."""
     service: Service = getattr(served, "drpc", served)
     if not hasattr(service, "execute_async"):
         what = "a DRPC server answers for a run, a topology or a service, or a list of them, found"

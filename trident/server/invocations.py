@@ -1,4 +1,4 @@
-"""Functions that others answer: they fetch requests, and return results."""
+"""Functions that other processes answer: they fetch requests, and return results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trident.drpc.errors import (
 )
 
 FRESH = 60.0
-"""Seconds for which a function is there after somebody has asked for its requests."""
+"""Seconds for which a function is known after a process has asked for its requests."""
 MOST_FUNCTIONS = 1_000
 MOST_WAITING = 1_000
 MOST_NAME = 1_000
@@ -35,10 +35,10 @@ class _Request(NamedTuple):
 
 
 class Invocations:
-    """Keeps requests for whoever fetches them; used in one event loop.
+    """Keeps requests until another process fetches them; used in one event loop.
 
-    A function is there from the first time that somebody asks for its requests, for as long as that
-    goes on. It forgets a request when its caller no longer waits.
+    A function is known while a process asks for its requests. A request is forgotten when its
+    caller no longer waits.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Invocations:
 
     @property
     def functions(self) -> Sequence[str]:
-        """The functions that somebody answers."""
+        """The functions that other processes answer."""
         now = monotonic()
         return tuple(name for name, asked in self._asked.items() if now - asked < FRESH)
 
@@ -63,13 +63,13 @@ class Invocations:
     ) -> str:
         """Have a request answered; raises what `LocalDRPC.execute_async` does.
 
-        Whoever fetches requests has no use for the ids that clients give them.
+        Storm's interface has no place for the ids that clients give to requests.
         """
         waiting = self._waiting.setdefault(function, deque())
         size = sys.getsizeof(args)
         if len(waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
             raise DRPCQueueFullError(function, len(waiting))
-        id = token_hex(16)  # nobody returns a result who hasn't fetched the request
+        id = token_hex(16)  # so only a process that has fetched the request can return a result
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._requests[id] = _Request(function, args, answer)
         self._bytes += size
@@ -87,7 +87,7 @@ class Invocations:
                 waiting.remove(id)
 
     def fetch(self, function: str) -> tuple[str, str]:
-        """The arguments and the id of a request; both empty where there is none."""
+        """Return the arguments and the id of a request; both empty where no request waits."""
         if len(function) > MOST_NAME:
             raise MalformedRequestError(f"a function's name has {MOST_NAME} characters at most")
         self._asked[function] = monotonic()
@@ -102,7 +102,7 @@ class Invocations:
         return self._requests[id].args, id
 
     def result(self, id: str, result: str) -> None:
-        """The answer to a request; nobody may wait for it any more."""
+        """Answer a request; its caller may no longer wait."""
         request = self._requests.get(id)
         if request is not None and not request.answer.done():
             request.answer.set_result(result)

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from trident.drpc.errors import MalformedRequestError
 from trident.server.failure_log import log_failure
-from trident.wire.errors import error_json, tell
+from trident.wire.errors import error_json, public_error
 from trident.wire.headers import KNOWN_IDS
 
 JSON = ("Content-Type", "application/json")
@@ -24,13 +24,14 @@ a client may repeat a request whose answer was lost."""
 
 
 def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
-    """A response of JSON, or of what its headers say."""
-    made = Response(body, status)
-    given = headers if any(name == "Content-Type" for name, _ in headers) else (JSON, *headers)
-    made.raw_headers += [
-        (name.lower().encode(), value.encode("latin-1", errors="replace")) for name, value in given
+    """Make a response of JSON, or of the type that its headers give."""
+    answer = Response(body, status)
+    has_type = any(name == "Content-Type" for name, _ in headers)
+    answer.raw_headers += [
+        (name.lower().encode(), value.encode("latin-1", errors="replace"))
+        for name, value in (headers if has_type else (JSON, *headers))
     ]
-    return made
+    return answer
 
 
 class StreamedResponse(StreamingResponse):
@@ -40,7 +41,7 @@ class StreamedResponse(StreamingResponse):
     """
 
     def __init__(self, parts: AsyncGenerator[bytes, None], *headers: tuple[str, str]) -> None:
-        # A client has nothing to ask for behind what has no end.
+        # No other request can be answered after a response without an end.
         super().__init__(parts, headers={**dict(headers), "Connection": "close"})
         self._parts = parts
 
@@ -56,26 +57,23 @@ class StreamedResponse(StreamingResponse):
 
 
 def failure(error: Exception) -> Response:
-    """The response to a request that has failed, with Storm's JSON."""
+    """Make the response to a request that has failed, with Storm's JSON."""
     log_failure(error)
-    told = tell(error)
+    public = public_error(error)
     headers = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
-    more = (headers[told.status],) if told.status in headers else ()
-    return error_response(told.status, told.error, told.message, *more, **told.details)
+    more = (headers[public.status],) if public.status in headers else ()
+    return error_response(public.status, public.error, public.message, *more, **public.details)
 
 
 def error_response(
     status: int, name: str, message: str, *headers: tuple[str, str], **details: object
 ) -> Response:
-    """A response with Storm's JSON: the name of an error, its message, and more for programs."""
+    """Make a response of Storm's JSON: the name of an error, its message, and more for programs."""
     return response(status, error_json(name, message, **details), *headers)
 
 
 def utf8(text: bytes, what: str) -> str:
-    """The text of bytes.
-
-    Raises MalformedRequestError, which names `what` they are, where they are no UTF-8.
-    """
+    """Decode UTF-8; for other bytes raises MalformedRequestError, which calls them `what`."""
     try:
         return text.decode()
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,10 +32,10 @@ THRIFT_PORT = 3772
 DRAIN = 5.0
 _BACKLOG = 1_024
 _ACCEPTED = 16
-"""Connections that are taken before those that are there are answered again."""
+"""How many connections are accepted in a row, before the open ones are answered again."""
 _TURNS = 4
-"""Turns of the loop from a connection's being accepted until it is among the open ones: its task
-begins, it is made, the task is told."""
+"""Turns of the loop from accepting a connection until it is open: its task begins, the connection
+is made, the task resumes."""
 _logger = logging.getLogger("trident")
 
 
@@ -110,15 +111,15 @@ class DRPCServer:
         limits: DRPCLimits | None = None,
     ) -> None:
         self.host = host
-        self.port = _checked("port", port)
-        self.thrift_port = _checked("thrift_port", thrift_port)
-        self.invocations_port = _checked("invocations_port", invocations_port)
+        self.port = _check_port("port", port)
+        self.thrift_port = _check_port("thrift_port", thrift_port)
+        self.invocations_port = _check_port("invocations_port", invocations_port)
         if {self.port, self.thrift_port, self.invocations_port} == {None}:
             advice = "Give port= or thrift_port=."
             raise DRPCUsageError("DRPCServer: it would listen nowhere", "", (), advice)
         self._http_protocol = _optional("http_protocol").http_protocol
-        self._tls = _tls(certfile, keyfile, client_ca)
-        limits = _within_files(limits or DRPCLimits())
+        self._tls = _tls_context(certfile, keyfile, client_ca)
+        limits = _limit_to_files(limits or DRPCLimits())
         access = Access(tokens, allow)
         self._invocations = Invocations()
         self._serving: Serving = _optional("serving").Serving(
@@ -134,6 +135,7 @@ class DRPCServer:
             self._serving.routes, limits.args, others.problem
         )
         self.connections = Connections(limits)
+        self._drain = DRAIN
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread: Thread | None = None
@@ -149,19 +151,14 @@ class DRPCServer:
         """Listen; returns when connections are taken."""
         if self._thread is not None:
             raise DRPCUsageError("start: the server has been started already")
-        started: list[BaseException | None] = []
-        ready = Event()
-
-        def told(error: BaseException | None) -> None:
-            started.append(error)
-            ready.set()
-
-        self._thread = Thread(target=self._run, args=(told,), name="trident-serve", daemon=True)
+        listening: Future[None] = Future()
+        self._thread = Thread(
+            target=self._run, args=(listening,), name="trident-serve", daemon=True
+        )
         self._thread.start()
-        ready.wait()
-        if started[0] is not None:
+        if (error := listening.exception()) is not None:
             self.stop()
-            raise started[0]
+            raise error
         if self._open_to_all:
             text = "everybody who reaches %s may call this server's functions and read its states. "
             advice = "Give it tokens=, or a network of its own."
@@ -169,7 +166,7 @@ class DRPCServer:
         return self
 
     def stop(self, drain: float = DRAIN) -> None:
-        """Take no more calls, answer those that are here, `drain` seconds at most, and end; may be
+        """Take no more calls, answer those that have come, `drain` seconds at most, and end; may be
         repeated."""
         self.functions.close()
         if self._loop is not None and self._stop is not None and self._thread is not None:
@@ -190,48 +187,50 @@ class DRPCServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    _drain = DRAIN
-
-    def _run(self, told: Callable[[BaseException | None], None]) -> None:
+    def _run(self, listening: Future[None]) -> None:
         try:
-            asyncio.run(self._serve(told))
+            asyncio.run(self._serve(listening))
         except BaseException as error:
-            told(error)
+            if listening.done():
+                raise
+            listening.set_exception(error)
 
-    async def _serve(self, told: Callable[[BaseException | None], None]) -> None:
+    async def _serve(self, listening: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        listening: list[asyncio.Server] = []
+        servers: list[asyncio.Server] = []
         try:
             for name, protocol in self._protocols():
-                server = await self._listen(name, protocol)
-                listening.append(server)
+                servers.append(await self._listen(name, protocol))
         except BaseException:
-            for server in listening:
+            for server in servers:
                 server.close()
             raise
         sweeping = asyncio.create_task(self.connections.sweep())
-        told(None)
+        listening.set_result(None)
         await self._stop.wait()
-        await self._close(listening)
+        await self._close(servers)
         self._invocations.close()
         await self.connections.close(self._drain)
         sweeping.cancel()
 
-    async def _close(self, listening: Iterable[asyncio.Server]) -> None:
-        """Accept no more. `asyncio.Server.close` alone would leave open for good the sockets of
-        those that have been accepted and are not yet connections."""
+    async def _close(self, servers: Iterable[asyncio.Server]) -> None:
+        """Accept no more connections.
+
+        `asyncio.Server.close` alone would never close the sockets that have been accepted and are
+        not yet connections.
+        """
         assert self._loop is not None
-        for server in listening:
+        for server in servers:
             for each in server.sockets:
                 self._loop.remove_reader(each.fileno())
         for _ in range(_TURNS):
             await asyncio.sleep(0)
-        for server in listening:
+        for server in servers:
             server.close()
 
     def _protocols(self) -> Iterable[tuple[str, Callable[[], ServerConnection]]]:
-        """The ports that are asked for, each with what makes its connections."""
+        """The ports to listen on, each with what makes its connections."""
         if self.port is not None:
             yield "port", self._http_protocol(self.connections, self.application)
         if self.thrift_port is not None:
@@ -246,13 +245,12 @@ class DRPCServer:
     async def _listen(self, name: str, protocol: Callable[[], ServerConnection]) -> asyncio.Server:
         assert self._loop is not None
         port = getattr(self, name)
-        context = self._tls
-        made: Callable[[], asyncio.Protocol] = protocol
-        if context is not None:
-            made = partial(Handshake, self.connections, context, protocol)
+        factory: Callable[[], asyncio.Protocol] = protocol
+        if self._tls is not None:
+            factory = partial(Handshake, self.connections, self._tls, protocol)
         try:
-            server = await self._loop.create_server(made, self.host, port, backlog=_ACCEPTED)
-        except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+            server = await self._loop.create_server(factory, self.host, port, backlog=_ACCEPTED)
+        except (OSError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             problem = "is taken" if taken else f"can't be had ({error})"
             advice = f"Give another {name}=, or 0 for a free one."
@@ -266,7 +264,7 @@ class DRPCServer:
 
 
 def _optional(module: str) -> Any:
-    """A module beside this one that needs packages which are optional."""
+    """Import a module beside this one that needs optional packages."""
     try:
         return import_module(f"trident.server.{module}")
     except ImportError as error:
@@ -275,13 +273,13 @@ def _optional(module: str) -> Any:
         raise DRPCUsageError(what, "", (), advice) from error
 
 
-def _checked(name: str, port: int | None) -> int | None:
+def _check_port(name: str, port: int | None) -> int | None:
     if port is None or (type(port) is int and 0 <= port < 2**16):
         return port
     raise DRPCUsageError(f"DRPCServer: {name} is a number from 0 to 65535, or None; found {port!r}")
 
 
-def _tls(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:
+def _tls_context(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:
     if certfile is None:
         if keyfile is not None or client_ca is not None:
             raise DRPCUsageError("DRPCServer: for TLS give certfile= too")
@@ -292,13 +290,13 @@ def _tls(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:
         if client_ca is not None:
             context.load_verify_locations(client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as error:  # of which ssl.SSLError is one
+    except OSError as error:  # which includes ssl.SSLError
         what = f"DRPCServer: no certificate can be read of certfile=, keyfile= ({error}):"
         raise DRPCUsageError(what, str(certfile), (), "Both are PEM files.") from error
     return context
 
 
-def _within_files(limits: DRPCLimits) -> DRPCLimits:
+def _limit_to_files(limits: DRPCLimits) -> DRPCLimits:
     """The same limits, with no more connections than this process may have files."""
     try:
         import resource

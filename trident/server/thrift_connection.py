@@ -17,7 +17,7 @@ from trident.server.connection import NEVER, Connections
 from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
-from trident.wire.errors import error_json, tell
+from trident.wire.errors import error_json, public_error
 from trident.wire.thrift_binary import (
     BODY,
     CALL,
@@ -187,12 +187,12 @@ def _failure(method: str, error: Exception) -> Fields:
     if isinstance(error, DRPCAccessError):
         return {2 if method == "execute" else 1: {1: str(error)}}
     log_failure(error)
-    told = tell(error)
+    public = public_error(error)
     if method == "execute":
-        body = error_json(told.error, told.message, **told.details)
-        more = {STATUS: told.status, BODY: body.decode()}
-        return {1: {1: told.message, 2: int(told.type), **more}}
-    return {1: {1: told.message}}
+        body = error_json(public.error, public.message, **public.details)
+        more = {STATUS: public.status, BODY: body.decode()}
+        return {1: {1: public.message, 2: int(public.type), **more}}
+    return {1: {1: public.message}}
 
 
 def _reply(message: Message, result: Fields) -> bytes:

@@ -53,7 +53,7 @@ class _Row(NamedTuple):
     type: ExceptionType
     error: str
     message: str = "{0}"
-    """A template of the error, for what others are told of it."""
+    """The template of the message that clients get."""
 
 
 _TABLE = (
@@ -88,22 +88,22 @@ _TABLE = (
     _Row(TooManyKeysError, 413, _FAILED, "TOO_MANY_KEYS"),
     _Row(AnswerTooLargeError, 413, _FAILED, "ANSWER_TOO_LARGE"),
 )
-"""An error is written as the first row of its class, and read by its name; a name that isn't here
-is read as the first row of its status or type."""
+"""An error is written as the first row of its class, and read by its name. An unknown name is read
+as the first row of its status or type."""
 _FIRST = _TABLE[::-1]
 _BY_KIND: Mapping[type[Exception], _Row] = {row.kind: row for row in _FIRST}
 _BY_NAME = {row.error: row for row in _FIRST}
 _BY_STATUS = {row.status: row for row in _FIRST}
 _BY_TYPE = {int(row.type): row for row in _FIRST}
 _NAMES = {"waiting": "queueLength", "known": "functions"}
-"""What JSON calls a field where it has another name."""
+"""The names in JSON of fields that have another one here."""
 
 
-class ToldError(NamedTuple):
-    """An error as others are told it.
+class PublicError(NamedTuple):
+    """The part of an error that clients get.
 
-    `status` is HTTP's, `type` Thrift's, `error` its name in JSON. The message has never a frame,
-    nor what is for the server's log only; `details` are its fields, for programs.
+    `status` is HTTP's, `type` Thrift's, `error` its name in JSON. The message never has a frame,
+    nor what is for the server's log only. `details` are the error's fields, for programs.
     """
 
     status: int
@@ -113,19 +113,19 @@ class ToldError(NamedTuple):
     details: dict[str, Any]
 
 
-def tell(error: Exception) -> ToldError:
-    """Return what others are told of an error."""
+def public_error(error: Exception) -> PublicError:
+    """Return the part of an error that clients get."""
     row = next((_BY_KIND[kind] for kind in type(error).__mro__ if kind in _BY_KIND), None)
     if row is None:
         message = "the request could not be answered; the server's log says why"
-        return ToldError(500, _INTERNAL, _INTERNAL.name, message, {})
+        return PublicError(500, _INTERNAL, _INTERNAL.name, message, {})
     if isinstance(error, DRPCExecutionError):
         details: dict[str, Any] = {"function": error.function}
     else:
         names = [field.name for field in fields(error)]  # type: ignore[arg-type]
-        details = {_NAMES.get(name, name): _written(name, getattr(error, name)) for name in names}
+        details = {_NAMES.get(name, name): _to_json(name, getattr(error, name)) for name in names}
     status = 403 if details.get("user") is not None else row.status
-    return ToldError(status, row.type, row.error, row.message.format(error), details)
+    return PublicError(status, row.type, row.error, row.message.format(error), details)
 
 
 def error_json(name: str, message: str, **details: object) -> bytes:
@@ -135,54 +135,55 @@ def error_json(name: str, message: str, **details: object) -> bytes:
 
 
 def read_error(function: str, args: str, status: int, body: bytes) -> DRPCError:
-    """Return the error that a server has told as JSON, whatever the server is."""
+    """Return the error that a response stands for, of this library's servers or others."""
     try:
-        told = json.loads(body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
-        told = {}
-    if not isinstance(told, dict):
-        told = {}
-    row = _BY_NAME.get(str(told.get("error"))) or _BY_STATUS.get(status, _TABLE[0])
-    return _made(row, function, args, str(told.get("errorMessage", f"status {status}")), told)
+        found = None
+    values = found if isinstance(found, dict) else {}
+    row = _BY_NAME.get(str(values.get("error"))) or _BY_STATUS.get(status, _TABLE[0])
+    message = str(values.get("errorMessage", f"status {status}"))
+    return _make_error(row, function, args, message, values)
 
 
 def read_exception(function: str, args: str, type: object, message: str) -> DRPCError:
-    """Return the error that a server of Storm's has told over Thrift, by its type."""
+    """Return the error that an exception of a server of Storm's stands for, by its type."""
     row = _BY_TYPE.get(type, _TABLE[0]) if isinstance(type, int) else _TABLE[0]
-    return _made(row, function, args, message, {})
+    return _make_error(row, function, args, message, {})
 
 
-def _made(row: _Row, function: str, args: str, message: str, told: Mapping[str, Any]) -> DRPCError:
+def _make_error(
+    row: _Row, function: str, args: str, message: str, values: Mapping[str, Any]
+) -> DRPCError:
     kind: Any = row.kind
     if issubclass(kind, DRPCExecutionError):
         error: DRPCError = kind(function, args, message)
     else:
         given = {
-            field.name: _read(str(field.type), told.get(_NAMES.get(field.name, field.name)))
+            field.name: _from_json(str(field.type), values.get(_NAMES.get(field.name, field.name)))
             for field in fields(kind)
         }
         error = kind(**given | ({"function": function} if "function" in given else {}))
     return error
 
 
-def _written(name: str, value: Any) -> Any:
-    """The value of a field, in JSON."""
+def _to_json(name: str, value: Any) -> Any:
     if name == "key" and value is not None:
         return orjson.Fragment(value)
     if isinstance(value, str):
         return value.encode(errors="replace").decode()  # as error_json
     if isinstance(value, tuple | list):
-        return [_written("", each) for each in value]
+        return [_to_json("", each) for each in value]
     return round(value, 3) if isinstance(value, float) else value
 
 
-def _read(kind: str, told: Any) -> Any:
-    """What a server has told as the value of a field, or nothing where that is of another type."""
-    if told is None and kind.endswith("None"):
+def _from_json(kind: str, value: Any) -> Any:
+    """Return a field's value of the type `kind`; an empty one for a value of another type."""
+    if value is None and kind.endswith("None"):
         return None
     if kind.startswith(("int", "float")):
-        known = isinstance(told, int | float) and abs(told) < 2**53
-        return (float if kind == "float" else int)(told) if known else 0
+        is_number = isinstance(value, int | float) and abs(value) < 2**53
+        return (float if kind == "float" else int)(value) if is_number else 0
     if kind.startswith("Sequence"):
-        return [str(each) for each in told] if isinstance(told, list) else []
-    return json.dumps(told) if isinstance(told, list) else str("" if told is None else told)
+        return [str(each) for each in value] if isinstance(value, list) else []
+    return json.dumps(value) if isinstance(value, list) else str("" if value is None else value)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from trident.drpc.errors import DRPCError, MalformedRequestError
-from trident.server.application import listed, param, route, seconds_of, token_of
+from trident.server.application import methods_and_paths, param, route, seconds_of, token_of
 from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.responses import response, utf8
@@ -23,7 +23,7 @@ from trident.state_service.errors import StateLeftOutError, UnknownStateError
 from trident.state_service.requests import READS, Form, Read, StateRequest, named_states
 from trident.state_service.served_states import ServedState
 from trident.state_service.service import StateService, holder, queue_of
-from trident.wire.errors import tell
+from trident.wire.errors import public_error
 
 STATES = "/api/v1/state"
 BATCH = ":batchGet"
@@ -44,7 +44,7 @@ def state_routes(
 
     async def described(request: Request) -> Response:
         routes.admit_to_any(token_of(request))
-        return _fresh(request, orjson.dumps(_openapi(listed(served))))
+        return _fresh(request, orjson.dumps(_openapi(methods_and_paths(served))))
 
     return [
         route(STATES, routes.list_states),
@@ -152,7 +152,7 @@ class _StateRoutes:
                 txid = orjson.loads(await service.ask_async(asked, seconds))["txid"]
             except DRPCError as error:
                 log_failure(error)
-                problem = tell(error).message
+                problem = public_error(error).message
         return {
             "name": state.name,
             "key": None if state.key is None else _fields(state.key.types),
