@@ -1,11 +1,12 @@
-"""The control record: which attempt of which batch a state belongs to right now. Its bytes are the
-*fence* of an attempt's writes; docs/protocol.md, "The states follow", says how."""
+"""The control record: which attempt of which batch may write a state now, and what is committed.
+
+Its bytes are the *fence* of an attempt's writes; see "The states follow" in docs/protocol.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -30,20 +31,20 @@ from trident.states.expiry import later
 from trident.states.values import StateType, Token
 
 Check = Callable[["ControlRecord | None"], None]
-"""Raises where a control record, or its absence, can't be what the log left."""
+"""Raises for a control record, or a missing one, that the log can't have left."""
 
 _FORMAT = 1
 _MOVED_FORMAT = 2
-"""Of a record with a move: a version that knows none would read the old state for ever."""
+"""The format of a record with a move: a version that knows no moves must not read the old state."""
 GIVEN_BACK = "given-back-to-storm"
-"""The log id of a state that Storm has again, and no topology may write."""
+"""The log id of a state that was given back to Storm: no topology may write it."""
 
 UNFINISHED = "unfinished-copy:"
-"""What the log id of a copy begins with, before that of its state, until all of it is there."""
+"""The log id of an unfinished copy begins with this; the log id of the copied state follows."""
 
 
 class Deciding(NamedTuple):
-    """The state whose move decides for others: its prefix, the one it moves to, and its kind."""
+    """The state whose move decides for others: its prefix, its new prefix and its kind."""
 
     prefix: str
     to: str
@@ -52,11 +53,11 @@ class Deciding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a control record says of a state that was built anew under another prefix.
+    """Says that another state, which was built anew, takes the place of this one.
 
-    It is at the prefix `to` of the same store, which keeps values of `kind`. Where `once` is given,
-    it is there only when the record of that state says that it has made that very move: so several
-    states move by the change of one record.
+    The other state has the prefix `to` in the same store, and keeps values of `kind`. With `once`,
+    the move counts only when the record of that state says that it has made that very move. So
+    several states move by the change of one record.
     """
 
     to: str
@@ -65,12 +66,14 @@ class Move:
 
 
 BURNT = -1
-"""Stands for the committed attempt of a batch of which none counts; no attempt has this number."""
+"""Stands for the committed attempt of a batch of which no attempt counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
-    """What a state is told about its batch; immutable, picklable, shipped to every task.
+    """Tells a state which attempt runs and what is committed; immutable, sent to every task.
+
+    `moment`, `active` and `reaches` are for tasks: the stored record lacks them.
 
     Parameters
     ----------
@@ -81,26 +84,24 @@ class ControlRecord:
     committed : int
         The last committed txid; 0 before the first.
     retried : mapping of int to int
-        The txids whose committed attempt was not 0, and that attempt.
+        The txids whose committed attempt was not 0, each with that attempt.
     ready : bool
-        Whether the attempt has confirmed that everything it wrote is there.
+        Whether the attempt has confirmed that all of its writes are stored.
     moment : int or None
-        The batch's time, in milliseconds since 1970, where a step asks for it: the log has it, and
-        the stored record has not.
+        The batch's time, in milliseconds since 1970, if a step uses it.
     plan : str or None
-        A digest of what the log has planned of the batch, until that is committed; for groups with
+        A digest of the batch's plan in the log, until the batch is committed; for groups with
         a transactional state and a spout that plans.
     active : mapping of str to sequence of str
-        Where a window asks for it, the partitions of each stream that its watermark waits for, by
-        the stream's id: the stored record has not got them either.
+        The partitions that a window's watermark waits for, by the id of their stream.
     move : Move or None
-        Where the state is now, if another one has taken its place; nothing begins under it.
+        The state that takes the place of this one. Nothing begins under a record with a move.
     reached : int or None
-        The time, in milliseconds since 1970, that the group's batches have reached, where it lets
-        entries expire: by that the attempt and readers judge them.
+        The time, in milliseconds since 1970, that the group's batches have reached, if its entries
+        expire. Tasks and readers decide by it what has expired.
     reaches : int or None
-        The latest time in the batch of the record, and until it is written the latest that there
-        may be, for all of its tasks; the stored record has not got it.
+        The latest time in the batch of the record. Until the batch is written it is a bound, the
+        same for all tasks.
 
     Examples
     --------
@@ -116,33 +117,28 @@ class ControlRecord:
     log_id: str
     token: Token
     committed: int = 0
-    retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    retried: Mapping[int, int] = field(default_factory=dict)
     ready: bool = False
     moment: int | None = field(default=None, compare=False)
     plan: str | None = None
-    active: Mapping[str, Sequence[str]] = field(
-        default_factory=lambda: MappingProxyType({}), compare=False
-    )
+    active: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
     move: Move | None = None
     reached: int | None = None
     reaches: int | None = field(default=None, compare=False)
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        retried = dict(self.retried)
-        fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
-        others = self.plan, dict(self.active), self.move, self.reached, self.reaches
-        return ControlRecord, (*fields, *others)
+        return ControlRecord, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))
 
     def attempt_of(self, txid: int) -> int:
-        """Return which attempt of a committed `txid` counts."""
+        """Return the committed attempt of `txid`."""
         return self.retried.get(txid, 0)
 
     def is_committed(self, txid: int, attempt: int) -> bool:
-        """Return whether what `attempt` of `txid` wrote counts."""
+        """Return whether the writes of `attempt` of `txid` count."""
         return txid <= self.committed and attempt == self.attempt_of(txid)
 
     def confirmed(self) -> ControlRecord:
@@ -157,9 +153,10 @@ class ControlRecord:
         return ControlRecord(self.log_id, self.token, txid, retried, self.ready, reached=reached)
 
     def moved(self, move: Move) -> ControlRecord:
-        """Return the record of the same state after another one has taken its place.
+        """Return the record of the same state after another state has taken its place.
 
-        Its token is above all that has begun, so in a store of shards it counts once all have it.
+        Its token is above every begun attempt. So in a store of shards the move counts once every
+        shard has it.
         """
         txid, attempt = self.token
         return replace(self, token=Token(txid, attempt + 1), move=move)
@@ -170,32 +167,32 @@ class ControlRecord:
 
     @property
     def is_unused(self) -> bool:
-        """Whether no batch has begun yet: whichever log begins one first owns the state."""
+        """Whether no batch has begun: the log that begins the first one gets the state."""
         return self.token == (0, 0)
 
     def is_free_for(self, log_id: str) -> bool:
-        """Whether it is another log's and has begun no batch, so that `log_id` may replace it."""
+        """Whether the log `log_id` may replace this record: another log's, of no begun batch."""
         return self.is_unused and self.log_id != log_id
 
     @property
     def never_ready(self) -> bool:
-        """Whether the log's first batch has begun, and nothing of any batch was ever made ready."""
+        """Whether the log's first batch has begun, and no batch was ever ready."""
         return self.token.txid == 1 and self.committed == 0 and not self.ready
 
     def is_later_than(self, other: ControlRecord) -> bool:
-        """Whether it is of the first batch, of a later attempt than the one that `other` begins."""
+        """Whether this log's attempt of its first batch is later than the attempt of `other`."""
         attempt = self.attempt_of(1) if self.committed else self.token.attempt
         return other.token < (1, attempt)
 
     def encode(self) -> bytes:
         """Return the canonical bytes: equal for equal records, and only for them."""
-        # A batch sends each of its records several times, as what is written and as the fence.
+        # Cached: a batch sends each record several times, to be written and as the fence.
         if self._encoded is None:
             object.__setattr__(self, "_encoded", self._encode())
         return self._encoded  # type: ignore[return-value]
 
     def _encode(self) -> bytes:
-        told = {
+        stored = {
             "format": _FORMAT if self.move is None else _MOVED_FORMAT,
             "lineage": self.log_id,
             "token": list(self.token),
@@ -204,16 +201,12 @@ class ControlRecord:
             "ready": self.ready,
         }
         if self.plan is not None:
-            told["plan"] = self.plan
+            stored["plan"] = self.plan
         if self.move is not None:
-            once = self.move.once
-            told["move"] = [
-                *(self.move.to, self.move.kind.value),
-                None if once is None else [*once[:2], once.kind.value],
-            ]
+            stored["move"] = [self.move.to, self.move.kind, self.move.once]
         if self.reached is not None:
-            told["reached"] = self.reached
-        return orjson.dumps(told)
+            stored["reached"] = self.reached
+        return orjson.dumps(stored, default=list)
 
     @staticmethod
     def decode(data: bytes) -> ControlRecord:
@@ -237,7 +230,7 @@ class ControlRecord:
                 {int(txid): int(attempt) for txid, attempt in found["exceptions"]},
                 bool(found["ready"]),
                 plan=None if found.get("plan") is None else str(found["plan"]),
-                move=None if found.get("move") is None else _move(*found["move"]),
+                move=None if found.get("move") is None else _decode_move(*found["move"]),
                 reached=None if found.get("reached") is None else int(found["reached"]),
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -249,7 +242,7 @@ class ControlRecord:
             ) from error
 
 
-def _move(to: str, kind: str, once: Sequence[str] | None) -> Move:
+def _decode_move(to: str, kind: str, once: Sequence[str] | None) -> Move:
     if once is None:
         return Move(str(to), StateType(kind))
     prefix, target, of = once
@@ -258,39 +251,40 @@ def _move(to: str, kind: str, once: Sequence[str] | None) -> Move:
 
 
 class Control:
-    """One state's control record, as the driver and readers use it.
+    """Reads and changes the control record of one state.
 
     Parameters
     ----------
     backing : IBackingMap
-        The store; only its control record and incarnation are touched.
+        The store. Only its control record and incarnation are used.
     name : str
         How errors name the state.
 
     Attributes
     ----------
     calls : int
-        How often the store was asked for the record, or given one.
+        How often the record was read or written.
 
     Notes
     -----
-    Used wherever the map is: on the driver for batches, in tasks and serving processes for reading.
-    A call that reads takes one round trip, one that changes the record two; none is repeated. A
-    batch that begins after this control has announced the one before takes one: only what was
-    announced can be there, and the server is compared with the one that confirmed that batch.
+    Used in every process that has the map: by the driver for batches, by tasks and serving
+    processes for reading. A call that reads takes one round trip, one that changes the record two;
+    none is repeated. The begin of a batch takes one if this control has announced the batch before:
+    the store must still hold that announcement, and the server is compared with the one that
+    confirmed that batch.
     """
 
     def __init__(self, backing: IBackingMap, name: str = "state") -> None:
         self.name = name
         self.calls = 0
         self._backing = backing
-        self._seen: tuple[bytes, ControlRecord] | None = None
+        self._decoded: tuple[bytes, ControlRecord] | None = None
         self._incarnation: str | None = None
-        self._left: ControlRecord | None = None
+        self._announced: ControlRecord | None = None
 
     @property
     def where(self) -> str:
-        """Where the state is, if the store says that."""
+        """How errors name the store; empty if it has no name."""
         return self._backing.where
 
     @property
@@ -300,74 +294,74 @@ class Control:
 
     @property
     def place(self) -> str:
-        """How errors name the state: with where it is."""
+        """How errors name the state and its store."""
         return f"{self.name} in {self.where}" if self.where else self.name
 
     @property
     def prefix(self) -> str | None:
-        """What the state is kept under, where that isn't its name."""
+        """The state's prefix in the store; None if that is its name."""
         return None if self._backing.prefix == self.name else self._backing.prefix
 
     def read(self) -> ControlRecord | None:
-        """Return the record as the store holds it now, None where there is none.
+        """Return the record that the store holds now; None if it holds none.
 
         Raises
         ------
         GivenBackError
             When the state was given back to Storm.
         UnfinishedCopyError
-            When a copy of another state has begun there, and is not whole.
+            When the place holds an unfinished copy of another state.
         MovedStateError
             When another state has taken its place.
         """
         return self._read()[1]
 
     def last(self) -> ControlRecord | None:
-        """Return the record, even if it says that the state has moved, or is Storm's again."""
-        return self._look()[1]
+        """Return the record, even of a state that has moved or was given back to Storm."""
+        return self._get()[1]
 
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
-        stored, found = self._look()
-        self.check_here(self._own(found))
+        stored, found = self._get()
+        self._check_not_given_back(found)
+        self.check_here(found)
         return stored, found
 
-    def _own(self, found: ControlRecord | None) -> ControlRecord | None:
+    def _check_not_given_back(self, found: ControlRecord | None) -> None:
         if found is not None and found.log_id == GIVEN_BACK:
             raise GivenBackError(self.place)
-        return found
 
     def check_here(self, found: ControlRecord | None) -> None:
-        """Raise MovedStateError where a record says that another state has taken its place."""
+        """Raise MovedStateError for a record that says that another state takes its place."""
         if found is not None and found.move is not None:
             raise MovedStateError(self.place, found.move.to, decided=found.move.once is None)
 
-    def _look(self) -> tuple[bytes | None, ControlRecord | None]:
+    def _get(self) -> tuple[bytes | None, ControlRecord | None]:
         self.calls += 1
-        return self._decoded(self._backing.getControl())
+        stored = self._backing.getControl()
+        return stored, self._decode(stored)
 
     def _put(self, new: bytes, expected: bytes | None) -> bool:
         self.calls += 1
         return self._backing.putControl(new, expected)
 
-    def _decoded(self, data: bytes | None) -> tuple[bytes | None, ControlRecord | None]:
-        if data is None:
-            return None, None
-        # Readers ask before every query and mostly find what they found before.
-        seen = self._seen
-        if seen is None or seen[0] != data:
-            found = ControlRecord.decode(data)
+    def _decode(self, stored: bytes | None) -> ControlRecord | None:
+        if stored is None:
+            return None
+        # Cached: readers ask before every query, and mostly get the same bytes again.
+        if self._decoded is None or self._decoded[0] != stored:
+            found = ControlRecord.decode(stored)
             if found.log_id.startswith(UNFINISHED):
                 raise UnfinishedCopyError(self.place, found.log_id.removeprefix(UNFINISHED))
-            seen = self._seen = data, found
-        return seen
+            self._decoded = stored, found
+        return self._decoded[1]
 
     def expect(self) -> ControlRecord | None:
-        """Return the record, for a reader; None where a state of this process has not begun yet.
+        """Return the record, for a reader; None for a state of this process that has not begun.
 
         Raises
         ------
         NoStateError
-            When there is none: no state is there, so nothing that is read would mean anything.
+            When there is no record, so that there is no state to read.
         MovedStateError
             When another state has taken its place.
         """
@@ -376,17 +370,18 @@ class Control:
         return found
 
     def ask(self) -> Wait[ControlRecord | None]:
-        """Ask for what :meth:`expect` returns, or a record that says that the state has moved.
+        """Ask for the record, and return a function that waits for it.
 
-        Returns a function that waits for it.
+        That function does as :meth:`expect`, but also returns the record of a state that has moved.
         """
         self.calls += 1
         wait = self._backing.askControl()
-        return lambda: self._begun(self._own(self._decoded(wait())[1]))
+        return lambda: self._check_begun(self._decode(wait()))
 
-    def _begun(self, found: ControlRecord | None) -> ControlRecord | None:
-        """Return what was found; raise where that is nothing, unless the state is of this process
-        and may not have begun yet."""
+    def _check_begun(self, found: ControlRecord | None) -> ControlRecord | None:
+        """Return a record for a reader. Raise NoStateError for a missing one, unless the state is
+        kept in this process: then it may begin later."""
+        self._check_not_given_back(found)
         if found is not None:
             return found
         backing = self._backing
@@ -397,20 +392,22 @@ class Control:
 
     @property
     def can_look(self) -> bool:
-        """Whether the store can tell that entries are there."""
+        """Whether the store can tell that it holds entries."""
         return Ability.LOOK in abilities(self._backing)
 
     def occupant(self) -> str | None:
-        """Return how errors name some entry; None where there is none, or the store can't look."""
+        """Return how errors name some entry; None if the store holds none, or can't look."""
         return self._backing.occupant()
 
     def check_vacant(self) -> None:
-        """Raise where entries are without a record: they would be counted from, or over.
+        """Raise if there are entries: a new state would go on from them, or overwrite them.
+
+        Only for a state without a record.
 
         Raises
         ------
         UnownedStateError
-            When there are entries; of a state that has a record it is not to be asked.
+            When there are entries.
         """
         found = self.occupant()
         if found is not None:
@@ -429,11 +426,11 @@ class Control:
         stored, found = self._read()
         if found is not None and not found.is_unused:
             raise OtherLogError(self.place, found.log_id, record.log_id, self.prefix)
-        self._tell(record, stored)
+        self._put_between_batches(record, stored)
 
-    def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
-        """Replace `stored` by a record that begins no attempt. Where a sharded store refuses it, as
-        one shard is further than the others, the next begin replaces every copy."""
+    def _put_between_batches(self, record: ControlRecord, stored: bytes | None) -> None:
+        """Replace `stored` by a record that begins no attempt."""
+        # A store of shards also refuses it if one shard is ahead: the next begin mends that.
         if not self._put(record.encode(), stored) and self._backing.getControl() != stored:
             raise StateUnavailableError(
                 self.place, "its control record changed while the run began", "Start again."
@@ -447,19 +444,19 @@ class Control:
         StaleBatchError
             When the record changed after it was read.
         """
-        stored, found = self._look()
+        stored, found = self._get()
         if not self._put(record.encode(), stored):
             raise StaleBatchError(None, None if found is None else found.token)
 
     def move(self, move: Move) -> bool:
-        """Say where the state that takes the place of this one is, whatever updates this one.
+        """Record that another state takes the place of this one, whoever updates this one.
 
-        Returns False where the record changed after it was read.
+        Returns False if the record changed after it was read.
 
         Raises
         ------
         NoStateError
-            When there is none.
+            When there is no record.
         MovedStateError
             When yet another state has taken the place.
         """
@@ -467,14 +464,14 @@ class Control:
         return stored == new or self._put(new, stored)
 
     def before_move(self, move: Move) -> tuple[bytes, bytes]:
-        """Return what the record is and what it is to become; raises as :meth:`move` does."""
-        stored, found = self._look()
-        if self._begun(self._own(found)) is None or found is None or stored is None:
+        """Return the stored record and the one to replace it; raises as :meth:`move` does."""
+        stored, found = self._get()
+        if self._check_begun(found) is None or found is None or stored is None:
             raise NoStateError(self.where, self._backing.prefix)
-        there = found.move
-        if there is not None and there.once is None and there.to != move.to:
+        made = found.move
+        if made is not None and made.once is None and made.to != move.to:
             self.check_here(found)
-        if there in (move, replace(move, once=None)):
+        if made in (move, replace(move, once=None)):
             return stored, stored
         return stored, found.moved(move).encode()
 
@@ -484,32 +481,35 @@ class Control:
         Parameters
         ----------
         record : ControlRecord
-            What is begun: the id of the log, the new token, what is committed.
+            The attempt to begin: the log's id, the new token, what is committed.
         check : callable, optional
-            Raises where the record that is there can't be what the log left; see
+            Raises for a stored record that the log can't have left; see
             ``control_check.check_record``.
 
         Raises
         ------
         UnownedStateError
-            When there is no record, but something that would be taken for this state's.
+            When there is no record, but there are entries.
         StaleBatchError
             When the state has already begun a later attempt.
         StateError
-            When this very attempt has begun there: another state is kept in the same place, or
+            When the state has begun this very attempt: another state is kept in the same place, or
             another copy of the log has run.
         StateUnavailableError
             When the record changed after it was read.
         """
-        left, self._left = self._left, None
-        if left is not None and left.log_id == record.log_id and left.token < record.token:
-            left_as_it_is = self._put(record.encode(), left.encode())
-            if left_as_it_is:
-                return
+        announced, self._announced = self._announced, None
+        if (
+            announced is not None
+            and announced.log_id == record.log_id
+            and announced.token < record.token
+            and self._put(record.encode(), announced.encode())
+        ):
+            return
         incarnation = self._backing.incarnation()
         stored, found = self._read()
         if found is not None and found.log_id == record.log_id and found.token == record.token:
-            # An attempt begins a state once, so this record is another state's or another run's.
+            # An attempt begins a state once, so another state or another run wrote this record.
             raise StateError(
                 f"state {self.place}: attempt {record.token.attempt} of batch "
                 f"{record.token.txid} has begun there already. Either two states of this topology "
@@ -530,23 +530,22 @@ class Control:
         self._incarnation = incarnation
 
     def ready(self, record: ControlRecord) -> ControlRecord:
-        """Mark the record as ready, and confirm that everything written before it lasts.
+        """Mark the record as ready, and confirm that all writes before the mark last.
 
-        The mark is the attempt's last write. A store that later loses the end of what it has
-        acknowledged loses the mark before any of the batch's values, so whoever finds the mark
-        knows that the batch is whole.
+        The mark is the attempt's last write. A store that loses the end of its acknowledged writes
+        loses the mark first. So a record with the mark says that the batch is whole.
 
         Returns
         -------
         ControlRecord
-            What the store holds now, to be announced after the commit.
+            The record that the store holds now, to be announced after the commit.
 
         Raises
         ------
         StaleBatchError
             When a later attempt has begun.
         StateUnavailableError
-            When the server restarted or another took over, or the record is not the begun one:
+            When the server restarted, another one took over, or the record is not the begun one:
             acknowledged writes may be lost, so the attempt fails.
         """
         ready = record.confirmed()
@@ -557,7 +556,7 @@ class Control:
                 raise StaleBatchError(record.token, found.token)
         else:
             self._backing.flush()
-        # Asked after the mark: a server that took over without our writes would have accepted it.
+        # Compared after the mark: a server that took over without our writes would accept it too.
         if not marked or self._backing.incarnation() != self._incarnation:
             raise StateUnavailableError(
                 self.place,
@@ -567,34 +566,34 @@ class Control:
         return ready
 
     def announce(self, record: ControlRecord) -> bool:
-        """Tell readers that the attempt of `record` is committed, where it is still ours.
+        """Tell readers that the attempt of `record` is committed, if the state still holds it.
 
         Parameters
         ----------
         record : ControlRecord
-            As :meth:`ready` returned it; as begun for a state that no log updates.
+            The record that :meth:`ready` returned; for a state without a log the begun one.
 
         Returns
         -------
         bool
-            Whether the state now knows; False where a later attempt has begun already, or one
-            shard is further than the others, whose copy the next begin replaces.
+            Whether the state now has the announcement; False if a later attempt has begun, or one
+            shard is ahead of the others: the next begin replaces all copies.
 
         Raises
         ------
         LostStateError, LostWritesError
-            When the store holds less than `record`: writes of the committed batch are lost.
+            When the store holds an older record: it lost writes of the committed batch.
         """
         announced = record.announced()
         if self._put(announced.encode(), record.encode()):
-            self._left = announced
+            self._announced = announced
             return True
         found = self.read()
         if found is None:
             raise LostStateError(self.name, record.token, self.where, self.lasts)
         if found.log_id != record.log_id or found.token > record.token or found == record:
             return False
-        # An earlier call may have been stored without an answer.
+        # An earlier call may have stored it and got no answer.
         if found.token == record.token and found.committed >= record.token.txid:
             return True
         raise LostWritesError(self.name, record.token, self.where)
@@ -604,7 +603,7 @@ class Control:
         catch_up_all([(self, check)], committed)
 
     def behind(self, committed: ControlRecord, check: Check) -> Change | None:
-        """Return how the record has to change for readers to know what is committed, if at all.
+        """Return the change that brings the record up to `committed`; None if it needs none.
 
         The parameters and errors are those of ``catch_up_all``.
         """
@@ -614,7 +613,7 @@ class Control:
             self.check_vacant()
             return Change(self, stored, committed.waiting())
         if found.log_id != committed.log_id and found.never_ready:
-            return None  # until this log begins its first batch behind it
+            return None  # it stays until this log begins its first batch
         if found.log_id != committed.log_id or found.committed < committed.committed:
             caught_up = replace(committed, token=found.token, ready=found.ready, plan=found.plan)
             return Change(self, stored, caught_up)
@@ -623,7 +622,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the record of a state is to become, and what it has to be before."""
+    """Replaces the record `expected` of a state by `new`."""
 
     control: Control
     expected: bytes | None
@@ -631,21 +630,20 @@ class Change:
 
 
 def announce_all(controls: Iterable[Control], record: ControlRecord) -> None:
-    """Announce a record that is :meth:`Control.ready` at its states, in one step for each
-    catalog."""
+    """Announce the ready `record` at states, those of one catalog in one step."""
     announced = record.announced()
     changes = [Change(control, record.encode(), announced) for control in controls]
-    alone = _put_together(changes)
+    remaining = _put_together(changes)
     for change in changes:
-        if change in alone:
+        if change in remaining:
             change.control.announce(record)
         else:
-            change.control._left = announced
+            change.control._announced = announced
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Announcements that are made but for their last step; see `IBackingMap.prepareControls`."""
+    """Announcements that need only their last step; see `IBackingMap.prepareControls`."""
 
     controls: Sequence[Control]
     record: ControlRecord
@@ -653,15 +651,15 @@ class Prepared:
     drop: Callable[[], None]
 
     def announce(self) -> None:
-        """Make the last step; an announcement of which that fails is made anew."""
+        """Make the last step. If it fails, the announcement has to be made anew."""
         self.finish()
         for control in self.controls:
-            control._left = self.record.announced()
+            control._announced = self.record.announced()
 
 
 def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prepared]:
-    """Make all that an announcement needs but its last step, so that a store refuses it now if at
-    all."""
+    """Prepare the announcement of `record`, so that a store that refuses it does so before the
+    commit."""
     catalogs: dict[Hashable, list[Control]] = {}
     for control in controls:
         if Ability.PREPARE in abilities(control._backing):
@@ -670,10 +668,10 @@ def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prep
     try:
         for members in catalogs.values():
             before, after = record.encode(), record.announced().encode()
-            told = [(control._backing.prefix, after, before) for control in members]
-            held = members[0]._backing.prepareControls(told)
-            if held is not None:
-                prepared.append(Prepared(members, record, *held))
+            changes = [(control._backing.prefix, after, before) for control in members]
+            steps = members[0]._backing.prepareControls(changes)
+            if steps is not None:
+                prepared.append(Prepared(members, record, *steps))
     except BaseException:
         for each in prepared:
             each.drop()
@@ -684,31 +682,32 @@ def prepare_all(controls: Iterable[Control], record: ControlRecord) -> list[Prep
 def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRecord) -> None:
     """Tell readers what the log has committed, once at start, before the first batch.
 
-    A record that is not behind stays as it is; a state that has none gets one. Each state comes
-    with a check as for :meth:`Control.begin`; the token of `committed` doesn't matter. Raises
-    UnownedStateError where there is no record, but something that would be taken for this state's,
-    and StateUnavailableError where a record changed after it was read.
+    Each state comes with a check as for :meth:`Control.begin`. A record that is not behind stays;
+    a state without a record gets one. The token of `committed` doesn't matter.
+
+    Raises UnownedStateError for a state with entries and no record, and StateUnavailableError if a
+    record changed after it was read.
     """
-    behind = [control.behind(committed, check) for control, check in controls]
-    for change in _put_together([change for change in behind if change is not None]):
-        change.control._tell(change.new, change.expected)
+    changes = [control.behind(committed, check) for control, check in controls]
+    for change in _put_together([change for change in changes if change is not None]):
+        change.control._put_between_batches(change.new, change.expected)
 
 
 def _put_together(changes: Sequence[Change]) -> list[Change]:
-    """Replace what is kept in one catalog in one step; return what has to be changed alone."""
+    """Make the changes of each catalog in one step; return those that have to be made alone."""
     if len(changes) == 1:  # as in most batches
         return list(changes)
-    left: list[Change] = []
+    remaining: list[Change] = []
     catalogs: dict[Hashable, list[Change]] = {}
     for change in changes:
         backing = change.control._backing
         together = change.expected is not None and Ability.TOGETHER in abilities(backing)
         catalogs.setdefault(backing.catalog if together else change.control, []).append(change)
     for members in catalogs.values():
-        told = [
+        records: Any = [
             (change.control._backing.prefix, change.new.encode(), change.expected)
             for change in members
         ]
-        if len(members) == 1 or not members[0].control._backing.putControls(told):  # type: ignore[arg-type]
-            left += members
-    return left
+        if len(members) == 1 or not members[0].control._backing.putControls(records):
+            remaining += members
+    return remaining

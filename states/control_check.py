@@ -1,5 +1,7 @@
-"""A state's control record, checked against the log: has the store lost writes? docs/protocol.md,
-"Lost writes", has the table of what may be found."""
+"""Compares a state's control record with the log, to find out whether the store lost writes.
+
+The table in docs/protocol.md, "Lost writes", lists all cases.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,26 @@ from trident.states.values import StateType, Token
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a log says of one of its states; immutable."""
+    """What a log knows of one of its states; immutable."""
 
     listed: Token | None = None
-    """The last committed attempt that had begun the state; None where none has."""
+    """The last committed attempt that had begun the state; None if there is none."""
     adopted: frozenset[str] = frozenset()
-    """Further log ids whose state this log has taken over."""
+    """Ids of other logs whose states this log has taken over."""
     accepted: bool = False
-    """Whether `listed` is what the store held when the loss of all that came after was accepted."""
+    """Whether a loss was accepted: then `listed` is the token that the store held at that time."""
     kind: StateType | None = None
-    """How the state keeps its values; None where it doesn't say."""
+    """How the state keeps its values; None if unknown."""
     swept: int = 0
-    """The last batch that the log has ever forgotten to have tried again. Where a loss was accepted
-    it may remember it anew, and the records of other states lack it."""
+    """The last batch that a sweep has removed from the log's retried batches. After an accepted
+    loss the log may list it again; then the records of other states lack it."""
     base: int = 0
     """The last batch before the log's first."""
     begun: frozenset[Token] = frozenset()
-    """What `listed` is of all states of the log, those of older names too."""
+    """`listed` of all states of the log, also under their older names."""
 
     def listed_of(self, found: ControlRecord | None) -> Token | None:
-        """What is listed of the state of a record: of a renamed one under its older name."""
+        """Return the token listed for the state of a record, perhaps under the state's old name."""
         if found is None or found.token not in self.begun:
             return self.listed
         return max(found.token, self.listed or found.token)
@@ -54,9 +56,11 @@ def check_record(
     lasts: bool = True,
     prefix: str | None = None,
 ) -> None:
-    """Return if `found` is what the log left, or an attempt that failed; else raise the error of
-    what it means. `own` is the attempt that the log has reserved, which has not begun the state
-    yet, with what the log has committed; `lasts` says whether the store outlives the process."""
+    """Raise the fitting error unless the log, or a failed attempt of it, can have left `found`.
+
+    `own` is the log's reserved attempt, which has not begun the state yet. `lasts` says whether the
+    store outlives the process.
+    """
     listed = claim.listed_of(found)
     if found is None:
         if listed is not None:
@@ -78,7 +82,7 @@ def check_record(
         return
     if found.log_id == own.log_id and found.token >= own.token:
         raise StaleBatchError(own.token, found.token)
-    if found.token >= own.token or _unknown_to(own, found, claim):
+    if found.token >= own.token or _is_unknown(found, own, claim):
         raise CopiedLogError(name, found.token, own.committed, where)
     if (
         claim.kind is StateType.TRANSACTIONAL
@@ -88,21 +92,20 @@ def check_record(
         raise LostPlanError(name, found.token, where)
 
 
-def _unknown_to(own: ControlRecord, found: ControlRecord, claim: Claim) -> bool:
-    """Return whether `found`, which is behind what is listed, tells of something that the log of
-    `own` has not done."""
+def _is_unknown(found: ControlRecord, own: ControlRecord, claim: Claim) -> bool:
+    """Return whether a record tells of something that the log of `own` has not done."""
     txid, attempt = found.token
     if found.committed > own.committed:
         return True
     if txid <= own.committed:
         if found.committed < txid <= claim.swept and txid not in own.retried:
-            return True  # it may be of an attempt that failed, as which one counts is forgotten
+            return True  # the attempt may have failed: the log has forgotten which one counts
         ours = own.attempt_of(txid)
         undone = ours == BURNT and not found.is_committed(txid, attempt)
         if undone and claim.kind is StateType.OPAQUE:
-            ours = attempt  # whichever it is, nothing of it counts
+            ours = attempt  # no attempt of the batch counts
         if attempt > ours or (attempt == ours and txid > claim.base):
-            return True  # where it is this very attempt, it has begun no state here
+            return True  # by the log, the committed attempt has begun no state here
     known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
-    lacking = [txid for txid in known.keys() - found.retried.keys() if txid > claim.swept]
-    return bool(lacking) or not found.retried.items() <= known.items()
+    missing = [txid for txid in known.keys() - found.retried.keys() if txid > claim.swept]
+    return bool(missing) or not found.retried.items() <= known.items()

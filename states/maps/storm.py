@@ -168,26 +168,26 @@ def _rewrite(
 
 
 class StormControl(Control):
-    """The control of a state without a record: every entry counts, and no batch may begin."""
+    """The control of a state without a record: readers see every entry, and no batch may begin."""
 
-    _occupied = False
+    _has_entries = False
 
-    def _begun(self, found: ControlRecord | None) -> None:
-        """Return None for a reader: without a record readers take every entry as it is.
+    def _check_begun(self, found: ControlRecord | None) -> None:
+        """Return None, which has readers take every entry as it is.
 
-        Raises StateError when a topology has taken the state over, as some entries may be of a
-        batch under way; and NoStateError, asked until there is an entry, when the store can look
-        for entries.
+        Raises StateError if a topology has taken the state over: some entries may belong to a
+        running batch. Raises NoStateError if the store can look for entries, and has none.
         """
+        self._check_not_given_back(found)
         if found is not None:
             raise StateError(
                 f"state {self.place} has been taken over from Storm: its log id is "
                 f"{found.log_id}. Read it without written_by=storm."
             )
-        if not self._occupied and self.can_look:
+        if not self._has_entries and self.can_look:
             if self.occupant() is None:
                 raise NoStateError(self.where, self._backing.prefix, self._backing.prefixes())
-            self._occupied = True
+            self._has_entries = True
 
     def begin(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()
