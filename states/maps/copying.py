@@ -1,13 +1,14 @@
-"""Copies a state into another place: all its entries, and its control record last of all.
-docs/protocol.md, "Copies", says why nothing is lost, nor counted twice. A single value goes under
-the key that it has in the new place, where Storm has another one by default."""
+"""Copies a state to another place: all of its entries, then its control record.
+
+"Copies" in docs/protocol.md says why nothing is lost or counted twice. A single value gets the key
+of the new place, which may differ as Storm's default key does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from trident.states.control import UNFINISHED, ControlRecord
@@ -19,13 +20,15 @@ from trident.states.serializers import JSONSerializer
 from trident.states.table.table import Table
 
 PASSES = 5
-"""How often two places are compared before the copy gives up."""
+"""How often the two places are compared before the copy gives up."""
 
 
 @dataclass(frozen=True)
 class CopyProgress:
-    """How far a copy is: the number of the pass, the entries that it has compared, and all
-    written. The pass 0 only makes the entries, where a function does."""
+    """The number of the pass, the entries that it has compared, and all entries written so far.
+
+    Pass 0 only calls the function that makes the entries, if there is one.
+    """
 
     number: int
     entries: int
@@ -34,8 +37,8 @@ class CopyProgress:
 
 @dataclass(frozen=True)
 class Copied:
-    """What a copy has come to: the entries, all equal at the end, and how many were written or
-    removed."""
+    """The result of a copy: the copied record, the number of entries, and how many of them were
+    written or removed."""
 
     record: ControlRecord
     entries: int
@@ -51,9 +54,9 @@ def copy_state(
 ) -> Copied:
     """Copy a state with its control record, so that its topology goes on in the new place.
 
-    It reads both places, writes what differs, and does so again until nothing does; only then the
-    control record is put there. Called again after it was killed it goes on; called again after
-    its end it compares. Runs in the process that calls, with a page of entries in its memory.
+    Each pass reads both places and writes the entries that differ. When a pass finds no difference
+    the control record is put there. A call after a killed one goes on; a call after the end only
+    compares. Runs in the process that calls, with a page of entries in its memory.
 
     Parameters
     ----------
@@ -63,21 +66,21 @@ def copy_state(
         Called after each page, with a :class:`CopyProgress`.
     transform : callable, optional
         Makes the key and the value of the copy: ``transform(key, value)`` returns both, or None to
-        leave the key out. The new key may depend on the old one only, and no two keys may become
-        one. Called in this process, several times for an entry, and has to return the same. The
-        source is looked through once more, before anything is written.
+        leave the key out. The new key may depend on the old key only, and no two keys may become
+        one. Called in this process, several times for an entry, and has to return the same each
+        time. The source is read once more, before anything is written.
 
     Raises
     ------
     CopyError
-        When the source moves on, because its topology runs; when the target has something else, or
-        can't be brought to what the source has; when somebody else has written its control record
-        meanwhile; when the kinds differ; when `transform` fails, or two keys become one, or the
-        target lists no keys then.
+        When the source moves on, because its topology runs; when the target has other entries, or
+        can't be made equal to the source; when somebody else has written its control record
+        meanwhile; when the kinds differ; when `transform` fails, two keys become one, or the
+        target can't list its keys.
     NoStateError, UnfinishedCopyError, GivenBackError
         When there is no state to copy.
     SerializationError
-        For a value that the target doesn't keep.
+        For a value that the target can't keep.
 
     Examples
     --------
@@ -139,7 +142,7 @@ class _Copy:
         self._marker = replace(record, log_id=UNFINISHED + record.log_id)
         self._tell = tell
         self._in_json = isinstance(source.serializer, JSONSerializer)
-        self._other_key = _other_key(source, target)
+        self._renamed_keys = _renamed_keys(source, target)
         self._transformed = transformed
         self._written = 0
         self._suspects = "Something else"
@@ -151,26 +154,26 @@ class _Copy:
 
     def run(self) -> Copied:
         if self._transformed is not None:
-            self._look_through(self._transformed)
-        held = self._target.backing.getControl()
-        if held == self._record.encode():
+            self._transform_all(self._transformed)
+        stored = self._target.backing.getControl()
+        if stored == self._record.encode():
             return self._compare()
-        resumed = self._claim(held)
+        resumed = self._claim(stored)
         table = self._target.tables.writing
         table.begin(self._marker)
         try:
             if resumed:
-                self._remove_others(table, held)
-            entries, incarnation = self._bring(table)
+                self._remove_extra(table, stored)
+            entries, incarnation = self._write_all(table)
         except StaleBatchError as error:
-            raise self._taken() from error
-        self._check_unmoved()
+            raise self._target_changed() from error
+        self._check_source_unchanged()
         backing, record, marker = self._target.backing, self._record.encode(), self._marker.encode()
         if not backing.putControl(record, marker):
-            raise self._taken()
+            raise self._target_changed()
         backing.flush()
-        # A server that has started anew since the comparison knows the marker, which is older than
-        # the entries, and may have lost some of them.
+        # A server that started anew since the last pass may have lost entries, and still have the
+        # marker, which is older.
         if backing.incarnation() != incarnation:
             backing.putControl(marker, record)
             raise CopyError(
@@ -180,28 +183,28 @@ class _Copy:
             )
         return Copied(self._record, entries, self._written)
 
-    def _look_through(self, transformed: TransformedEntries) -> None:
-        """Make all entries once, so that each key is known, and that no two become one."""
-        looked = 0
+    def _transform_all(self, transformed: TransformedEntries) -> None:
+        """Make all entries once, to know each key and to find two that become one."""
+        made = 0
         for page in transformed.pages():
-            looked += len(page)
-            self._check_unmoved()
-            self._tell(CopyProgress(0, looked, 0))
+            made += len(page)
+            self._check_source_unchanged()
+            self._tell(CopyProgress(0, made, 0))
 
     def _pages(self) -> Iterator[dict[bytes, Any]]:
-        """Yield what the target is to have, some at a time."""
+        """Yield the entries that the target has to have, page by page."""
         pages: Iterable[dict[bytes, Any]] = map(dict, self._source.tables.reading.pages())
         if self._transformed is not None:
             pages = self._transformed.pages()
         for page in pages:
-            yield {self._other_key.get(key, key): entry for key, entry in page.items()}
+            yield {self._renamed_keys.get(key, key): entry for key, entry in page.items()}
 
     def _compare(self) -> Copied:
-        """Look whether a copy that is whole still is; nothing is written."""
-        entries, differing = self._pass(1, None)
+        """Check a finished copy; write nothing."""
+        entries, differing = self._compare_all(1, None)
         if self._target.tables.reading.has_pages:
-            more = sum(map(len, self._others()))
-            entries, differing = entries + more, differing + more
+            extra = sum(map(len, self._extra_keys()))
+            entries, differing = entries + extra, differing + extra
         if differing:
             raise CopyError(
                 f"{_place(self._target)} has this state already, as of the same batch, but "
@@ -211,22 +214,22 @@ class _Copy:
             )
         return Copied(self._record, entries, 0)
 
-    def _claim(self, held: bytes | None) -> bool:
+    def _claim(self, stored: bytes | None) -> bool:
         """Put the marker; return whether an earlier copy may have left entries."""
-        found = None if held is None else ControlRecord.decode(held)
+        found = None if stored is None else ControlRecord.decode(stored)
         resumed = found is not None and found.log_id == self._marker.log_id
         if found is None:
             self._check_vacant()
         elif not resumed and (found.log_id.startswith(UNFINISHED) or not found.is_unused):
-            raise self._other(found)
-        if held != self._marker.encode():
-            if not self._target.backing.putControl(self._marker.encode(), held):
-                raise self._taken()
+            raise self._target_taken(found)
+        if stored != self._marker.encode():
+            if not self._target.backing.putControl(self._marker.encode(), stored):
+                raise self._target_changed()
             self._target.backing.flush()
         return resumed
 
     def _check_vacant(self) -> None:
-        """Refuse a target with entries that no control record tells of, where it can be seen."""
+        """Refuse a target with entries and no control record, if the store can find them."""
         control, occupant = self._target.control, None
         try:
             control.check_vacant()
@@ -241,7 +244,7 @@ class _Copy:
                 "Remove what is there, or copy to another place.",
             )
 
-    def _other(self, found: ControlRecord) -> CopyError:
+    def _target_taken(self, found: ControlRecord) -> CopyError:
         advice = "Remove what is there, or copy to another place."
         place, log_id = _place(self._target), found.log_id
         if log_id.startswith(UNFINISHED):
@@ -255,18 +258,16 @@ class _Copy:
         )
         return CopyError(what, advice)
 
-    def _bring(self, table: Table) -> tuple[int, str | None]:
-        """Write what differs until nothing does; return how many entries there are, and the
-        incarnation of the server that has them."""
-        for number in count(1):
+    def _write_all(self, table: Table) -> tuple[int, str | None]:
+        """Write the entries that differ until none does; return how many entries there are, and
+        the incarnation of the server that has them."""
+        for number in range(1, PASSES + 1):
             incarnation = self._target.backing.incarnation()
-            entries, differing = self._pass(number, table)
+            entries, differing = self._compare_all(number, table)
             self._target.backing.flush()
-            # A server that has started anew may have lost what it had acknowledged.
+            # A server that started anew may have lost acknowledged writes.
             if not differing and self._target.backing.incarnation() == incarnation:
                 return entries, incarnation
-            if number == PASSES:
-                break
         raise CopyError(
             f"{_place(self._target)} still differs from {_place(self._source)} after {PASSES} "
             "comparisons",
@@ -274,87 +275,81 @@ class _Copy:
             "keeps these values in another way: give it the same serializer=.",
         )
 
-    def _pass(self, number: int, table: Table | None) -> tuple[int, int]:
-        """Compare all entries, and write those that differ; return how many there are of both."""
+    def _compare_all(self, number: int, table: Table | None) -> tuple[int, int]:
+        """Compare all entries, and write those that differ to `table`; count all, and those."""
         entries = differing = 0
-        for found in self._pages():
-            keys = list(found)
-            there = self._target.tables.reading.read(keys)
-            wrong = [key for key, entry in zip(keys, there, strict=True) if entry is None]
-            wrong += self._unequal(found, keys, there)
-            entries += len(keys)
+        for page in self._pages():
+            copied = dict(zip(page, self._target.tables.reading.read(list(page)), strict=True))
+            wrong = [key for key, entry in copied.items() if entry is None]
+            wrong += self._unequal_keys(page, copied)
+            entries += len(page)
             differing += len(wrong)
             if wrong and table is not None:
-                self._write(table, wrong, [found[key] for key in wrong])
-            self._check_unmoved()
+                self._write(table, wrong, [page[key] for key in wrong])
+            self._check_source_unchanged()
             self._tell(CopyProgress(number, entries, self._written))
         return entries, differing
 
-    def _unequal(
-        self, found: dict[bytes, Any], keys: Sequence[bytes], there: Sequence[Any]
-    ) -> list[bytes]:
-        """Return the keys of entries that are in both places, and not the same in every byte."""
-        pairs = [
-            (key, found[key], entry)
-            for key, entry in zip(keys, there, strict=True)
-            if entry is not None
-        ]
-        kind, serializer = self._source.kept_as, self._source.serializer
-        ours = kind.dumps([entry for _, entry, _ in pairs], serializer)
-        theirs = kind.dumps([entry for _, _, entry in pairs], serializer)
+    def _unequal_keys(self, page: dict[bytes, Any], copied: dict[bytes, Any]) -> list[bytes]:
+        """Return the keys of entries that are in both places, and differ in a byte."""
+        keys = [key for key, entry in copied.items() if entry is not None]
+        ours, theirs = (
+            self._source.kept_as.dumps([entries[key] for key in keys], self._source.serializer)
+            for entries in (page, copied)
+        )
         return [
             key
-            for (key, entry, copied), one, other in zip(pairs, ours, theirs, strict=True)
+            for key, one, other in zip(keys, ours, theirs, strict=True)
             # Two equal sets may be pickled in two orders.
-            if one != other and (self._in_json or entry != copied)
+            if one != other and (self._in_json or page[key] != copied[key])
         ]
 
     def _write(self, table: Table, keys: Sequence[bytes], entries: Sequence[Any]) -> None:
         if table.refuses:
             table.read(keys)  # a write is compared with what was read
         refused = table.write(keys, entries)
-        self._written += len(keys) - len(refused)  # what was refused differs the next time
+        self._written += len(keys) - len(refused)  # the next pass finds what was refused
 
-    def _remove_others(self, table: Table, held: bytes | None) -> None:
-        """Remove what an earlier copy has written and the source has no longer."""
+    def _remove_extra(self, table: Table, stored: bytes | None) -> None:
+        """Remove entries of an earlier copy that the source no longer has."""
         if not self._target.tables.reading.has_pages:
-            if held != self._marker.encode() or not self._settled():
+            if stored != self._marker.encode() or not self._source_settled():
                 raise CopyError(
                     f"the state {_place(self._source)} has moved on since its unfinished copy in "
                     f"{_place(self._target)} began, which can't list what has to be removed",
                     "Copy to another place, such as another prefix.",
                 )
             return
-        for others in self._others():
+        for keys in self._extra_keys():
             if not table.removes:
                 raise CopyError(
-                    f"the unfinished copy in {_place(self._target)} has {len(others)} entries or "
+                    f"the unfinished copy in {_place(self._target)} has {len(keys)} entries or "
                     f"more that {_place(self._source)} no longer has, and nothing removes them",
                     "Copy to another place, such as another prefix.",
                 )
-            table.remove(others)
-            self._written += len(others)
+            table.remove(keys)
+            self._written += len(keys)
 
-    def _others(self) -> Iterator[Sequence[bytes]]:
-        """Yield the keys of the target that the source doesn't have, some at a time."""
+    def _extra_keys(self) -> Iterator[Sequence[bytes]]:
+        """Yield the keys of the target that the source doesn't have, page by page."""
         for page in self._target.tables.reading.pages():
             keys = list(dict(page))
-            asked = [self._other_key.get(key, key) for key in keys]
-            there: Sequence[Any]
+            own = [self._renamed_keys.get(key, key) for key in keys]
+            found: Sequence[Any]
             if self._transformed is None:
-                there = self._source.tables.reading.read(asked)
+                found = self._source.tables.reading.read(own)
             else:
-                there = self._transformed.sources(asked)
-            others = [key for key, entry in zip(keys, there, strict=True) if entry is None]
-            if others:
-                yield others
+                found = self._transformed.sources(own)
+            extra = [key for key, entry in zip(keys, found, strict=True) if entry is None]
+            if extra:
+                yield extra
 
-    def _settled(self) -> bool:
+    def _source_settled(self) -> bool:
         """Return whether no attempt may write under the source's control record."""
         record = self._record
         return record.committed >= record.token.txid or record.ready
 
-    def _check_unmoved(self) -> None:
+    def _check_source_unchanged(self) -> None:
         found = self._source.control.read()
         if found == self._record:
             return
@@ -365,26 +360,28 @@ class _Copy:
             "Stop the topology that updates it, and copy again: what is copied already is kept.",
         )
 
-    def _taken(self) -> CopyError:
+    def _target_changed(self) -> CopyError:
         return CopyError(
             f"the control record of {_place(self._target)} changed during the copy",
             "Does another copy, or a topology, write there? Stop it, and copy again.",
         )
 
 
-def _other_key(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
-    """Which key stands for which, both ways, where a single value, beside no other, changes its
-    key."""
-    here, there = encode_key(source.key), encode_key(target.key)
-    if here == there or source.tables.reading.read([here])[0] is None:
+def _renamed_keys(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
+    """Return the old key of a single value by its new key, and the new one by the old one.
+
+    Raises CopyError if the source has other entries too.
+    """
+    old, new = encode_key(source.key), encode_key(target.key)
+    if old == new or source.tables.reading.read([old])[0] is None:
         return {}
-    if any(key != here for page in source.tables.reading.pages() for key, _ in page):
+    if any(key != old for page in source.tables.reading.pages() for key, _ in page):
         raise CopyError(
             f"{_place(source)} has entries beside that of the key {source.key[0]!r}, which is the "
             f"key of a single value there, and in {_place(target)} that is {target.key[0]!r}",
             f"Give the new place the key of the old one: snapshot_key={source.key[0]}",
         )
-    return {here: there, there: here}
+    return {old: new, new: old}
 
 
 def _place(state: StoredMap) -> str:

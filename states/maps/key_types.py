@@ -1,4 +1,4 @@
-"""Whether a key could be one of a state's, by the types of keys that are there."""
+"""Finds keys that a state can never hold, because their fields have other types than its keys."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from trident.states.map_state import Key
 from trident.states.table.table import Table
 
 _PAGES = 4
-"""How many pages of a store are looked at; each holds many keys, or none in a crowded store."""
+"""How many pages of a store are read. Each holds many keys, or none in a store that is shared."""
 
 
 @dataclass(frozen=True)
 class KeyTypes:
-    """What each field of the keys in a store is compared as, as far as a look has found."""
+    """The types of the fields in some keys of a store, and one of these keys."""
 
     columns: tuple[frozenset[str], ...]
     example: Key
 
     @staticmethod
-    def found(table: Table, single: Key) -> KeyTypes | None:
-        """Look at some keys but the `single` one; None where there is none, or they don't agree."""
+    def find(table: Table, single: Key) -> KeyTypes | None:
+        """Read some keys other than the key of the `single` value; return None if there are none,
+        or if they differ in their number of fields."""
         pages = chain.from_iterable(islice(table.pages(), _PAGES))
         keys = [key for data, _ in pages if (key := decode_key(data)) != tuple(single)]
         if len(set(map(len, keys))) != 1:
             return None
-        columns = [frozenset(map(_sort, column)) - {""} for column in zip(*keys, strict=True)]
+        columns = [frozenset(map(_type_of, column)) - {""} for column in zip(*keys, strict=True)]
         return KeyTypes(tuple(columns), keys[0])
 
     def check(self, place: str, asked: Iterable[Key]) -> None:
-        """Raise KeyTypeError for the first key that can't equal any of these."""
+        """Raise KeyTypeError for the first key that can't be in the store."""
         for key in asked:
             if not self._fits(key):
                 kinds = ", ".join(min(found, default="null") for found in self.columns)
@@ -44,13 +45,13 @@ class KeyTypes:
 
     def _fits(self, key: Key) -> bool:
         return len(key) == len(self.columns) and all(
-            len(found) != 1 or _sort(field) in {"", *found}
+            len(found) != 1 or _type_of(field) in {"", *found}
             for field, found in zip(key, self.columns, strict=True)
         )
 
 
-def _sort(field: Any) -> str:
-    """What a field is compared as; nothing for null, which is among all types."""
+def _type_of(field: Any) -> str:
+    """Return the type by which a field is compared; nothing for null, which any type has."""
     if field is None:
         return ""
     if isinstance(field, UUID):

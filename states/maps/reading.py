@@ -1,8 +1,8 @@
-"""How committed state is read, from outside the batch that updates it.
+"""Reads committed state, from outside the batch that updates it.
 
 :func:`read_committed` runs a query on views of one or several states, all of which show the same
-committed batch; :func:`read_latest` on views of what was written last. A view of a map state is a
-:class:`CommittedMap`.
+committed batch. :func:`read_latest` runs it on views of the last writes. The view of a map state is
+a :class:`CommittedMap`.
 """
 
 from __future__ import annotations
@@ -32,36 +32,31 @@ RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
 
 _COMMITTED = attrgetter("committed")
-_NOTHING = Cut.after(0, 1, {})
+_EMPTY = Cut.after(0, 1, {})
+"""The cut of states that have not begun."""
 
 
 class CommittedReads(State):
-    """A state that can show what batches committed; if `removes`, a reader may miss an entry."""
+    """A state with views of committed batches; if it `removes` entries, a reader may miss some."""
 
     control: Control
-    snapshots: bool
     removes: bool
 
     @abstractmethod
     def has_moved(self, record: ControlRecord) -> bool:
-        """Return whether the state is where its record says that it moves to."""
+        """Return whether the move in the state's record counts."""
 
     @abstractmethod
     def follow(self, record: ControlRecord) -> None:
-        """Read the state where its record says that it is."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> StateType:  # type: ignore[override]
-        """How values are kept."""
+        """Go to the place that the move in the state's record names."""
 
     @abstractmethod
     def committed(self, cut: Cut) -> ReadOnlyState:
-        """Return a view of the state as of `cut`, past any cache and without pending updates."""
+        """Return a view of the state as of `cut`, without the cache and pending updates."""
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[object]:
-        """Return a context in which everything that readers read is of one moment."""
+        """Return a context in which all reads are of one moment, if the store can do that."""
 
 
 def read_committed(
@@ -70,22 +65,22 @@ def read_committed(
     *,
     restarts: int = RESTARTS,
 ) -> T:
-    """Run `query` on views of `states` that show one committed batch a batch group.
+    """Run `query` on views of `states`. States of one batch group show one committed batch.
 
-    Runs in whatever process asks, at any moment, without disturbing the batch. An opaque state
-    shows exactly what some committed batch left, and all opaque states of a group the same batch;
-    after a crash between a commit and its announcement that is the batch before, until the
-    restart. Transactional and non-transactional states may show a batch that is under way.
+    Runs in the process that asks, at any moment, without disturbing the batch. An opaque state
+    shows exactly what some committed batch left, and all opaque states of a group show the same
+    batch. After a crash between a commit and its announcement that is the batch before, until the
+    restart. Transactional and non-transactional states may show a running batch.
 
     Parameters
     ----------
     states : sequence of (str, State)
-        Each state and the id of the batch group that updates it. A state that keeps no batches
-        (of the user's own making) is handed to `query` as it is.
+        The id of the batch group that updates the state, and the state. A state that keeps no
+        batches (of the user's own making) is given to `query` as it is.
     query : callable
         Takes the list of views, in the order of `states`; each is a ReadOnlyMapState, and a
-        ReadOnlySnapshottable and ITupleCollection where its state is. May be called several
-        times; what it returns must not be lazy.
+        ReadOnlySnapshottable and ITupleCollection if its state is. May be called several
+        times; must not return anything lazy.
     restarts : int
         How often to begin again because a batch moved on meanwhile.
 
@@ -94,7 +89,7 @@ def read_committed(
     StateUnavailableError
         When batches moved on during every try.
     NoStateError
-        When a state is not there, or has not begun.
+        When a state is missing, or has not begun.
 
     Examples
     --------
@@ -108,34 +103,27 @@ def read_committed(
 
     Notes
     -----
-    Control records are read before the keys. With c the least committed batch of a group's
-    states and k the least begun one: what batches up to c wrote counts as their committed attempts
-    say, the next batch's values give their previous ones, and anything beyond max(k, c + 1) starts
-    over.
+    Control records are read before the keys. Let c be the least committed batch of a group's
+    states, and k their least begun one. Entries of batches up to c count if their attempt is the
+    committed one, entries of the next batch give their previous values, and any entry beyond
+    max(k, c + 1) has the query begin again.
     """
-    for _ in range(restarts + 1):
-        try:
-            return _try(states, query)
-        except BatchMovedOn:
-            continue
-        except _Moved as moved:
-            moved.follow()
-    raise _moved_on(restarts + 1)
+    return _repeat(lambda: _query_committed(states, query), restarts)
 
 
 def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
-    """Run `query` on views of `states` that show what batches under way have written so far.
+    """Run `query` on views of `states` that show what running batches have written so far.
 
-    Each opaque state is shown as if the attempt that began it last were committed now, with what
-    that has written by then. So two keys, or two states, may be of different batches; what is shown
-    may never be committed, and be taken back by the next attempt. Nothing is read again, and
-    batches that move on meanwhile are no error. What only the process of the run has, pending
-    updates and caches, doesn't show.
+    Each opaque state is shown as if its last begun attempt were committed now, with what that
+    attempt has written so far. So two keys, or two states, may be of different batches. What is
+    shown may never be committed, and the next attempt may undo it. Nothing is read again, and
+    batches that move on meanwhile are no error. Pending updates and caches, which only the process
+    of the run has, don't show.
 
     Parameters
     ----------
     states : sequence of State
-        The states. One that keeps no batches (of the user's own making) is handed to `query` as it
+        The states. One that keeps no batches (of the user's own making) is given to `query` as it
         is.
     query : callable
         Takes the list of views, as that of :func:`read_committed` does; is called once.
@@ -143,7 +131,7 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     Raises
     ------
     NoStateError
-        When a state is not there, or has not begun.
+        When a state is missing, or has not begun.
 
     Examples
     --------
@@ -161,72 +149,73 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     >>> read_committed([("g", counts)], lambda views: views[0].multiGet([("dog",)]))
     [None]
     """
-    for _ in range(RESTARTS + 1):
+    return _repeat(lambda: _query_latest(states, query), RESTARTS)
+
+
+def _repeat(read: Callable[[], T], restarts: int) -> T:
+    """Read until no batch and no state moves on meanwhile."""
+    for _ in range(restarts + 1):
         try:
-            return _try_latest(states, query)
-        except _Moved as moved:
+            return read()
+        except BatchMovedOn:
+            continue
+        except _StatesMoved as moved:
             moved.follow()
-    raise _moved_on(RESTARTS + 1)
-
-
-def _try_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
-    with ExitStack() as moment:
-        for state in states:
-            if isinstance(state, CommittedReads) and state.snapshots:
-                moment.enter_context(state.snapshot())
-        return query([_latest(state) for state in states])
-
-
-def _latest(state: State) -> State:
-    if not isinstance(state, CommittedReads):
-        return state
-    [record] = _records([state])
-    begun = record
-    if record is not None and record.move is None:  # else no attempt is under way
-        begun = record.announced()
-    cut = _NOTHING
-    if begun is not None:
-        cut = Cut(begun.committed, begun.token, begun.retried, begun.reached)
-    return state.committed(cut.endless())
-
-
-def _moved_on(tries: int) -> StateUnavailableError:
-    return StateUnavailableError(
+    raise StateUnavailableError(
         "the states of a query",
-        f"batches moved on during all {tries} tries",
+        f"batches moved on during all {restarts + 1} tries",
         "Ask again; if it persists, the query takes longer than a batch.",
     )
 
 
-def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
+def _query_committed(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
     reads = [(group, state) for group, state in states if isinstance(state, CommittedReads)]
-    with ExitStack() as moment:
+    with ExitStack() as snapshots:
         for _, state in reads:
-            if state.snapshots:
-                moment.enter_context(state.snapshot())
-        records = _records([state for _, state in reads])
+            snapshots.enter_context(state.snapshot())
+        records = _read_records([state for _, state in reads])
         cuts = _cuts(reads, records)
         views: dict[int, State] = {
-            id(state): _view(state, record, cuts.get(group, _NOTHING))
+            id(state): _view_committed(state, record, cuts.get(group, _EMPTY))
             for (group, state), record in zip(reads, records, strict=True)
         }
         answer = query([views.get(id(state), state) for _, state in states])
-        again = [
+        loses_entries = [
             each
             for each, record in zip(reads, records, strict=True)
             if each[1].kind is StateType.OPAQUE
             if each[1].removes or (record is not None and record.reached is not None)
         ]
-        records = _records([state for _, state in again])
-        for (group, _), record in zip(again, records, strict=True):
-            _check_nothing_removed(record, cuts.get(group, _NOTHING))
+        records = _read_records([state for _, state in loses_entries])
+        for (group, _), record in zip(loses_entries, records, strict=True):
+            _check_nothing_removed(record, cuts.get(group, _EMPTY))
     return answer
 
 
-def _records(states: Sequence[CommittedReads]) -> list[ControlRecord | None]:
-    """Return the record of each state; all are asked before any is waited for.
+def _query_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
+    with ExitStack() as snapshots:
+        for state in states:
+            if isinstance(state, CommittedReads):
+                snapshots.enter_context(state.snapshot())
+        return query([_view_latest(state) for state in states])
 
-    Of a state whose entries can't be told apart by it, it only says that the state is there.
+
+def _view_latest(state: State) -> State:
+    if not isinstance(state, CommittedReads):
+        return state
+    [record] = _read_records([state])
+    if record is None:
+        return state.committed(_EMPTY.endless())
+    if record.move is None:  # no attempt runs in a state that moves
+        record = record.announced()
+    cut = Cut(record.committed, record.token, record.retried, record.reached)
+    return state.committed(cut.endless())
+
+
+def _read_records(states: Sequence[CommittedReads]) -> list[ControlRecord | None]:
+    """Return the record of each opaque state, and None for others; raise for a missing state.
+
+    All records are asked for before any is waited for.
     """
     found = wait_for([state.control.ask() for state in states])
     moved = [
@@ -235,17 +224,19 @@ def _records(states: Sequence[CommittedReads]) -> list[ControlRecord | None]:
         if record is not None and record.move is not None and state.has_moved(record)
     ]
     if moved:
-        raise _Moved(moved)
+        raise _StatesMoved(moved)
+    # Only in an opaque state does the record tell which entries count.
     return [
         record if state.kind is StateType.OPAQUE else None
         for state, record in zip(states, found, strict=True)
     ]
 
 
-class _Moved(Exception):
-    """Some states have moved: whoever reads them begins anew, and reads all records once more.
+class _StatesMoved(Exception):
+    """Some states have moved: the query begins anew, and reads all records once more.
 
-    So of states that move together none is read here and another one there.
+    So no reader finds one of several states that move together in its old place, and another one in
+    its new place.
     """
 
     def __init__(self, states: Sequence[tuple[CommittedReads, ControlRecord]]) -> None:
@@ -259,7 +250,7 @@ class _Moved(Exception):
 def _cuts(
     reads: Sequence[tuple[str, CommittedReads]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
-    """Return the cut of each group from the records of its states, as far as they have one."""
+    """Return the cut of each group, from the records of its states."""
     begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(reads, records, strict=True):
         if record is not None:
@@ -267,32 +258,40 @@ def _cuts(
     cuts: dict[str, Cut] = {}
     for group, found in begun.items():
         least = min(found, key=_COMMITTED)
-        under_way = min([record.token.txid for record in found])
-        horizon = max(least.committed + 1, under_way)
+        horizon = max(least.committed + 1, min(record.token.txid for record in found))
         cuts[group] = Cut.after(least.committed, horizon, least.retried, least.reached)
     return cuts
 
 
-def _view(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> ReadOnlyState:
+def _view_committed(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> ReadOnlyState:
     if state.kind is not StateType.OPAQUE:
-        return state.committed(cut.endless())  # their entries can't be told apart by a cut
+        return state.committed(cut.endless())  # no cut can tell their entries apart
     if record is None:
         return state.committed(cut)
     return state.committed(cut._replace(retried=record.retried))
 
 
 def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
-    """Raise where tombstones of a later batch than the cut's may have been removed.
+    """Raise BatchMovedOn if tombstones that the cut needs may have been removed.
 
-    A batch removes the tombstones of the batches committed before it; a reader that is still
-    before one of those needed the values they kept. `record` was read after the entries.
+    A batch removes the tombstones of committed batches. A reader as of an earlier batch needs the
+    values in them. `record` was read after the entries.
     """
     if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
         raise BatchMovedOn(record.token)
 
 
+def view_before(state: State, record: ControlRecord) -> Any:
+    """Return what queries in the batch of `record` read of a state that the batch updates: an
+    opaque map as of the batch before."""
+    if isinstance(state, CommittedReads):
+        # An overtaken attempt can't commit, whatever it reads. So no read is refused.
+        return state.committed(Cut.before(record).endless())
+    return state
+
+
 class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupleCollection):
-    """A map state as of one committed batch, past any cache; good only inside its query."""
+    """A map state as of one committed batch, without the cache; valid only inside its query."""
 
     def __init__(self, table: Table, kind: Kind, key: Key, cut: Cut) -> None:
         self._table = table
@@ -300,11 +299,11 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         self._key = key
         self._cut = cut
         self._moment = cut.moment
-        self._fresh = isinstance(table, SerializedTable)
+        self._makes_values = isinstance(table, SerializedTable)
 
     @property
     def txid(self) -> int:
-        """The batch whose values show: the cut's; of a map that isn't opaque it says nothing."""
+        """The batch that shows; meaningless for a map that isn't opaque."""
         return self._cut.committed
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
@@ -317,25 +316,24 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         encoded = encode_keys(keys)
         if not encoded:
             return list
-        asked = list(dict.fromkeys(encoded))  # many tuples have the same key
-        wait = self._table.ask(asked)
-        return lambda: self._values(encoded, asked, wait())
+        distinct = list(dict.fromkeys(encoded))  # many tuples have the same key
+        wait = self._table.ask(distinct)
+        return lambda: self._each(encoded, distinct, self._values(wait()))
 
-    def _values(
-        self, encoded: Sequence[bytes], asked: Sequence[bytes], entries: Sequence[Any]
+    def _each(
+        self, keys: Sequence[bytes], distinct: Sequence[bytes], values: list[Any]
     ) -> list[Any]:
-        """The values of keys, of the entries of those that were asked for, each once."""
-        values = self._alive(entries)
-        if len(asked) == len(encoded):
+        """Return a value for each key, from those of the distinct keys."""
+        if len(distinct) == len(keys):
             return values
-        found = dict(zip(asked, values, strict=True))
-        return [*own_all([*map(found.__getitem__, encoded)])]
+        found = dict(zip(distinct, values, strict=True))
+        return [*own_all([*map(found.__getitem__, keys)])]
 
-    def _alive(self, entries: Sequence[Any]) -> list[Any]:
-        """The values of entries. Whoever asked may change them: they are made of bytes, or copied,
-        as what is read of a store of objects is the store's."""
+    def _values(self, entries: Sequence[Any]) -> list[Any]:
+        """Return the values of entries, which the caller may change."""
         values = list(alive(self._kind.read(entries, self._cut), self._moment))
-        return values if self._fresh else [*own_all(values)]
+        # A store of bytes makes new objects; any other one may return its own.
+        return values if self._makes_values else [*own_all(values)]
 
     def get(self) -> Any:
         [value] = self.multiGet([self._key])
@@ -347,22 +345,13 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
                 yield *decode_key(key), value
 
     def entries(self) -> list[tuple[bytes, Any]]:
-        """Return all encoded keys and their values, of a store that can list them."""
-        return self._valued(self._table.entries())
+        """Return all encoded keys and their values, if the store can list them."""
+        return self._with_values(self._table.entries())
 
     def pages(self, part: Any) -> Iterator[list[tuple[bytes, Any]]]:
-        """Yield those of a part, some at a time; a key may come twice."""
-        return map(self._valued, self._table.pages(part))
+        """Yield those of a part, page by page; a key may come twice."""
+        return map(self._with_values, self._table.pages(part))
 
-    def _valued(self, found: Sequence[tuple[bytes, Any]]) -> list[tuple[bytes, Any]]:
-        values = self._alive([entry for _, entry in found])
+    def _with_values(self, found: Sequence[tuple[bytes, Any]]) -> list[tuple[bytes, Any]]:
+        values = self._values([entry for _, entry in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]
-
-
-def as_before(state: State, record: ControlRecord) -> Any:
-    """What a query in a batch reads of a state that it updates: an opaque map as of the batch
-    before."""
-    if isinstance(state, CommittedReads):
-        # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
-        return state.committed(Cut.before(record).endless())
-    return state

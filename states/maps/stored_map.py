@@ -1,4 +1,4 @@
-"""What the three kinds of map state share: a batch's updates, its flush, and reading."""
+"""The map state over a backing map: the updates of a batch, their commit, and reading."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ from trident.states.values import StateType, Token
 
 T = TypeVar("T")
 
-
 STAND_ALONE = "stand-alone"
-"""The log id of a state that no log updates."""
+"""The log id of a state without a log."""
 
 
 def begin_without_log(control: Control, txid: int) -> ControlRecord:
-    """Begin the next attempt of `txid`, or its first, and return the record.
+    """Begin the next attempt of `txid`, and return the record.
 
-    A repeated txid is a replay, even of a batch that had been committed: it starts from the batch
-    before. What a batch wrote that was passed over without a commit does not count.
+    A repeated txid is a replay, even of a committed batch: it starts from the batch before. The
+    writes of a batch that was never committed don't count.
 
-    Raises StaleBatchError where a later txid has begun, OtherLogError for a state of a topology.
+    Raises StaleBatchError if a later txid has begun, OtherLogError for a state of a topology.
     """
     found = control.read()
     if found is not None and found.is_free_for(STAND_ALONE):
@@ -56,7 +55,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
         retried.update(found.retried)
         if found.token.txid == txid:
             attempt = found.token.attempt + 1
-            if found.committed == txid:  # should the replay be passed over, this still counts
+            if found.committed == txid:  # counts unless the replay is committed
                 retried[txid] = found.attempt_of(txid)
         elif found.committed < found.token.txid:
             retried.setdefault(found.token.txid, BURNT)
@@ -68,7 +67,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
 class StoredMap(CommittedReads, SnapshottableMap):
     """A map state over a backing map. Updates are remembered and written once, by ``commit``.
 
-    Lives in the process that updates or queries it and is used by one thread at a time. Inside a
+    Lives in the process that updates or queries it, and is used by one thread at a time. Inside a
     batch ``multiGet`` sees the pending updates; outside, the last committed batch.
 
     Parameters
@@ -76,18 +75,18 @@ class StoredMap(CommittedReads, SnapshottableMap):
     backing : IBackingMap or LayeredMap
         The store, perhaps under layers.
     serializer : Serializer
-        Makes bytes of values, for stores that exchange bytes.
+        Makes bytes of values, for stores of bytes.
     key : sequence
-        Where the single value is kept.
+        The key of the single value.
     schema : ValueSchema, optional
-        The form that values have now, where that has changed.
+        The present form of values, if that has changed.
     """
 
     kept_as: Kind
     """How values are kept."""
 
     late: int
-    """How many tuples have come too late for windows in this state, since it was made."""
+    """How many tuples came too late for windows in this state, since it was made."""
 
     def __init__(
         self,
@@ -100,16 +99,15 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self.serializer = serializer or JSONSerializer()
         self.schema = schema
         self.elsewhere: Callable[[str, StateType], IBackingMap | LayeredMap] | None = None
-        """Opens the map of another prefix, and of a kind, in the same store; None where nothing
-        says how."""
+        """Opens the map of another prefix and kind in the same store; None if unknown."""
         self._attempt: MapAttempt | None = None
         self._without_log = False
-        self._dead: set[bytes] = set()
-        self._stand_on(backing)
+        self._removed_keys: set[bytes] = set()
+        self._open_tables(backing)
         self.late = 0
         self._reached: tuple[Token, int] | None = None
 
-    def _stand_on(self, backing: IBackingMap | LayeredMap) -> None:
+    def _open_tables(self, backing: IBackingMap | LayeredMap) -> None:
         self._layered = backing
         wrapping, self.backing = layers(backing)
         self.caches = [layer for layer in wrapping if isinstance(layer, CachedMap)]
@@ -137,14 +135,14 @@ class StoredMap(CommittedReads, SnapshottableMap):
     def follow(self, record: ControlRecord) -> None:
         assert record.move is not None
         assert self.elsewhere is not None
-        before, name = self.backing, self.control.name
+        old, name = self.backing, self.control.name
         self.kept_as = KINDS[record.move.kind]
-        self._stand_on(self.elsewhere(record.move.to, record.move.kind))
+        self._open_tables(self.elsewhere(record.move.to, record.move.kind))
         self.control.name = name
-        before.close()
+        old.close()
 
     def locate(self) -> None:
-        """Go where the state is, if another one has taken the place in which it was opened."""
+        """Go to the state that has taken the place of this one, if there is one."""
         while (found := self.control.last()) is not None and self.has_moved(found):
             self.follow(found)
 
@@ -154,17 +152,17 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     @property
     def counts(self) -> Counts:
-        """What the store was asked for so far."""
+        """How often this state has called its store."""
         return replace(self.tables.counts)
 
     def beginCommit(self, batch: Batch) -> None:
-        """Begin the updates of one attempt; what was pending before is dropped.
+        """Begin the updates of one attempt; older pending updates are dropped.
 
         Parameters
         ----------
         batch : int, Token or ControlRecord
-            Who keeps the control record: this state (an int, which repeated is the next
-            attempt), or whoever begins batches (its token, or its record, which saves a read).
+            An int if this state writes its control record; repeated, it is the next attempt. The
+            token of an attempt that has begun, or its record, which saves a read.
 
         Raises
         ------
@@ -193,13 +191,13 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     @property
     def begun(self) -> ControlRecord:
-        """The record of the attempt that has begun."""
-        return self._begun("begun").record
+        """The record of the running attempt."""
+        return self._running("begun").record
 
     def commit(self, batch: Batch) -> None:
-        """Write what is pending, each key once; with an int, that commits the batch.
+        """Write the pending updates, each key once; with an int, that commits the batch.
 
-        After an error nothing is pending, and the batch has to begin again.
+        After an error no updates are pending, and the batch has to begin again.
 
         Raises
         ------
@@ -208,20 +206,20 @@ class StoredMap(CommittedReads, SnapshottableMap):
         StateError
             When another batch was begun, or none.
         """
-        attempt = self._begun("commit")
+        attempt = self._running("commit")
         record = attempt.record
         if batch not in (record, record.token, record.token.txid):
             raise StateError(
                 f"commit of {batch!r}, but {record.token} was begun; commit what was begun"
             )
         self._attempt = None
-        self._dead = attempt.flush(self._dead)
+        self._removed_keys = attempt.flush(self._removed_keys)
         if self._without_log:
             if not self.control.announce(record):
                 raise StaleBatchError(record.token)
-            self.backing.flush()  # no log will tell it again
+            self.backing.flush()  # no log can announce it again
 
-    def _begun(self, call: str) -> MapAttempt:
+    def _running(self, call: str) -> MapAttempt:
         if self._attempt is None:
             raise StateError(
                 f"{call} outside a batch: call beginCommit first, and again after a failed commit"
@@ -230,26 +228,26 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     def multiUpdate(self, keys: Iterable[Key], updaters: Iterable[ValueUpdater]) -> list[Any]:
         """Update each key by its updater, remember the new values, and return them."""
-        attempt = self._begun("multiUpdate")
+        attempt = self._running("multiUpdate")
         return attempt.update(encode_keys(keys), [updater.update for updater in updaters])
 
     def multiPut(self, keys: Iterable[Key], values: Iterable[Any]) -> None:
         """Remember `values` for `keys`; None removes."""
-        attempt = self._begun("multiPut")
+        attempt = self._running("multiPut")
         attempt.put(encode_keys(keys), [PutUpdater(value).update for value in values])
 
     def multiRemove(self, keys: Iterable[Key]) -> None:
-        """Remember that `keys` are to be removed."""
+        """Remember to remove `keys`."""
         keys = list(keys)
         self.multiPut(keys, [None] * len(keys))
 
     def expire(self, after: int, times: Mapping[bytes, int] | int | None = None) -> None:
-        """Let what this batch writes expire `after` milliseconds from a time.
+        """Let the values of this batch expire `after` milliseconds from a time.
 
-        That is the time that batches have reached, or `times`: of each encoded key its own, or one
-        time for all of them; one that is yet to come counts as now.
+        `times` gives one time for each encoded key, or one for all; a time in the future counts as
+        now. Without it the time is the one that batches have reached.
         """
-        attempt = self._begun("expire")
+        attempt = self._running("expire")
         now, record = time_ns() // 1_000_000, attempt.record
         if times is None:
             attempt.expire({None: now if record.reached is None else record.reached}, after)
@@ -264,64 +262,64 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._reached = token, reached
 
     def reached(self, token: Token) -> int | None:
-        """Return the latest time at which an attempt has updated anything, where it was told."""
+        """Return the latest time that `expire` was given in an attempt."""
         return self._reached[1] if self._reached and self._reached[0] == token else None
 
     def multiCombine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
     ) -> list[Any]:
         """Combine a partial result into each encoded key; remember and return the new values."""
-        return self._begun("multiCombine").combine(keys, partials, combiner)
+        return self._running("multiCombine").combine(keys, partials, combiner)
 
     def multiFold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
-        """Combine a partial result into each encoded key; a store that can adds by itself."""
-        self._begun("multiFold").fold(keys, partials, combiner)
+        """Combine a partial result into each encoded key; a store that can add does it itself."""
+        self._running("multiFold").fold(keys, partials, combiner)
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
-        """Return the values of `keys`: with what is pending inside a batch, else committed.
+        """Return the values of `keys`: with pending updates inside a batch, else committed.
 
         Raises
         ------
         KeyTypeError
-            Outside a batch, where none is there, nor can be, as the keys in the store of a
-            topology's state are of other types; seen where the store lists its entries.
+            Outside a batch, when all keys are absent and one has other types than the keys of this
+            topology's state, so that it can never be found. Only if the store lists its entries.
         """
         if self._attempt is not None:
             return self._attempt.get(encode_keys(keys))
-        asked = list(keys)
+        keys = list(keys)
         with Briefly():
-            found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(asked))
-            if asked and found.count(None) == len(found):
-                self._check_missed(asked)
+            found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(keys))
+            if keys and found.count(None) == len(found):
+                self._check_types(keys)
         return found
 
-    def _check_missed(self, asked: Sequence[Key]) -> None:
-        """Refuse keys of which none is there, nor can be, in the state of a topology."""
+    def _check_types(self, absent: Sequence[Key]) -> None:
+        """Raise KeyTypeError for absent keys of types that no key in the state has."""
         record = self.control.last() if self.lists else None
         if record is None or record.log_id == STAND_ALONE:
             return
         if self._key_types is None:
-            self._key_types = KeyTypes.found(self.tables.reading, self.key)
+            self._key_types = KeyTypes.find(self.tables.reading, self.key)
         if self._key_types is not None:
-            others = [key for key in asked if tuple(key) != tuple(self.key)]
+            others = [key for key in absent if tuple(key) != tuple(self.key)]
             self._key_types.check(self.control.place, others)
 
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
-        """Return ``(*key fields, value)`` of every key, where the store lists its entries.
+        """Return ``(*key fields, value)`` of every key.
 
         Raises
         ------
         StateError
-            When it doesn't.
+            When the store can't list its entries.
         """
         for key, value in self.entries():
             if value is not None:
                 yield *decode_key(key), value
 
     def check_single(self) -> None:
-        """Raise where entries are in the store, and the single value is not among them.
+        """Raise if the store holds entries without the single value.
 
-        Asked once, where Storm's state is taken over: it would be counted from nothing.
+        Called once, when Storm's state is taken over: counting would begin anew.
         """
         found = self.backing.occupant()
         if found is None or self.tables.reading.read([encode_key(self.key)])[0] is not None:
@@ -333,12 +331,12 @@ class StoredMap(CommittedReads, SnapshottableMap):
         )
 
     def check_key(self) -> None:
-        """Raise where the single value is under the key that it has in most stores, and not under
-        the one that it has here: it would be counted from nothing."""
+        """Raise if the single value is under the key of most stores, and not under this state's
+        key: counting would begin anew."""
         if self.key == GLOBAL_KEY:
             return
-        here, there = self.tables.reading.read([encode_key(self.key), encode_key(GLOBAL_KEY)])
-        if here is None and there is not None:
+        own, usual = self.tables.reading.read([encode_key(self.key), encode_key(GLOBAL_KEY)])
+        if own is None and usual is not None:
             raise StateError(
                 f"state {self.control.place}: its single value is under {GLOBAL_KEY[0]!r}, where "
                 f"earlier versions began it, not under {self.key[0]!r}, Storm's key in this store. "
@@ -350,7 +348,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         return CommittedMap(self.tables.reading, self.kept_as, self.key, cut)
 
     def entries(self) -> list[tuple[bytes, Any]]:
-        """Return all encoded keys and values: with what is pending inside a batch."""
+        """Return all encoded keys and values, with pending updates inside a batch."""
         if self._attempt is None:
             return read_committed([("", self)], lambda views: views[0].entries())
         stored = [key for key, _ in self.tables.reading.entries()]
@@ -358,11 +356,11 @@ class StoredMap(CommittedReads, SnapshottableMap):
         return list(zip(keys, self._attempt.get(keys), strict=True))
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Return a context in which everything that readers read is of one moment."""
+        """Return a context in which all reads are of one moment, if the store can do that."""
         return self.backing.snapshot()
 
     def as_kept(self) -> Self:
-        """Return the state with its values as they are kept, each in its own form."""
+        """Return the state with values in the form in which they are stored, not upgraded."""
         made = copy(self)
         made.tables = build(self._layered, self.kept_as, self.serializer)
         return made
@@ -375,24 +373,21 @@ class StoredMap(CommittedReads, SnapshottableMap):
 def read_each(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     """Run `query` on views of states, each as of its own last batch, so that all are asked at once.
 
-    What is no map over a store is handed on as it is: a view, a state of the user's own, and a map
-    that is inside a batch or reads in a way of its own.
-
-    It may be called several times.
+    A state without such a view is given as it is: a view, a state of the user's own, and a map that
+    is inside a batch or has its own `multiGet`. The query may run several times.
     """
-    plain = {number for number, state in enumerate(states) if _is_plain(state)}
-    reads = [(str(number), states[number]) for number in sorted(plain)]
+    viewed = [number for number, state in enumerate(states) if _has_view(state)]
 
-    def ask(views: list[Any]) -> T:
-        found = iter(views)
-        return query(
-            [next(found) if number in plain else state for number, state in enumerate(states)]
-        )
+    def query_all(views: list[Any]) -> T:
+        given = list(states)
+        for number, view in zip(viewed, views, strict=True):
+            given[number] = view
+        return query(given)
 
-    return read_committed(reads, ask)
+    return read_committed([(str(number), states[number]) for number in viewed], query_all)
 
 
-def _is_plain(state: State) -> bool:
+def _has_view(state: State) -> bool:
     return (
         isinstance(state, StoredMap)
         and state._attempt is None

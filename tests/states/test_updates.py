@@ -152,7 +152,7 @@ def test_after_a_failed_flush_nothing_is_pending(store: type[DictMap]) -> None:
     put(state, 1, a=1)
     state.beginCommit(2)
     state.multiPut([("a",)], [2])
-    state._begun("test")._table.begin(ControlRecord("other", Token(2, 0)))
+    state.tables.writing.begin(ControlRecord("other", Token(2, 0)))
     with pytest.raises(StaleBatchError):
         state.commit(2)
     assert get(state, "a") == [1]

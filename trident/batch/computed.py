@@ -13,7 +13,7 @@ from trident.batch.outcome import Counters, Outcome
 from trident.job.job import Update
 from trident.kernels.task import Task
 from trident.states.control import ControlRecord
-from trident.states.maps.reading import as_before
+from trident.states.maps.reading import view_before
 from trident.states.state import State
 from trident.tuples.block import Block
 
@@ -98,7 +98,7 @@ class BegunStates:
     def queried(self, name: str) -> Any:
         """What queries of a state read: of one that the batch updates, as it was before."""
         state = self._states[name]
-        return as_before(state, self._record) if name in self._updates else state
+        return view_before(state, self._record) if name in self._updates else state
 
     def begin(self, name: str) -> State:
         """Return the state, which has begun the attempt by then."""

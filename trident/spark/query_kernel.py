@@ -10,7 +10,7 @@ from typing import Any
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
-from trident.states.maps.reading import as_before
+from trident.states.maps.reading import view_before
 from trident.states.state import State, StateFactory
 from trident.tuples.block import Block
 
@@ -39,4 +39,4 @@ def view_of(state: State, task: Task, *, updated: bool) -> Any:
     if not updated:
         return state
     assert task.record is not None
-    return as_before(state, task.record)
+    return view_before(state, task.record)
