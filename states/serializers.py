@@ -1,4 +1,4 @@
-"""How stored values become bytes, and back."""
+"""Serializers: make bytes of stored values, and values of bytes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ALLOWED = (
     "lists, tuples and dicts of them; convert the value, or use PickleSerializer()."
 )
 TAGGED = b" "
-"""What a document with tags begins with. No other one begins so, neither Storm's nor one of earlier
-versions: their dicts with a ``$`` stay what they are."""
+"""The first byte of a document with tags. No document of Storm or of an earlier version begins so:
+their dicts with a ``$`` stay dicts."""
 
 
 class Serializer(ABC):
@@ -67,9 +67,9 @@ class JSONSerializer(Serializer):
     An attempt other than 0 is a fourth element of an opaque value. Storm reads what attempts 0
     wrote, and what Storm wrote is read as attempt 0.
 
-    A document that begins with a space holds values which JSON has no form for, as objects with one
-    name that begins with ``$``: see `trident.states.typed_json`. In all others such an object
-    is a dict like any other.
+    A value without a form in JSON is an object with one name that begins with ``$``; see
+    `trident.states.typed_json`. A document with such values begins with a space. In any other
+    document such an object is a plain dict.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class JSONSerializer(Serializer):
     """
 
     def serialize(self, value: Any) -> bytes:
-        [data] = dumped_json([value], tags=need_tags([value]))
+        [data] = dump_json([value], tags=need_tags([value]))
         return data
 
     def deserialize(self, data: bytes) -> Any:
@@ -124,31 +124,34 @@ class PickleSerializer(Serializer):
         return pickle.loads(data)
 
 
-def dumped(serializer: Serializer, values: Sequence[Any]) -> list[bytes]:
-    """Return the bytes of values; those of JSON are made all at once."""
+def dump_all(serializer: Serializer, values: Sequence[Any]) -> list[bytes]:
+    """Return the bytes of values; JSON is made of all at once."""
     if type(serializer) is not JSONSerializer:
         try:
             return [serializer.serialize(value) for value in values]
-        except StopIteration as error:  # whoever iterates would take it for an end
+        except StopIteration as error:  # a loop around would take it for its end
             advice = "Let serialize() raise another error, or give next() a default."
             found = "a StopIteration of its serializer"
             raise SerializationError("value", found, advice) from error
     if are_longs(values):
         return list(map(b"%d".__mod__, values))
-    return dumped_json(values, tags=need_tags(values))
+    return dump_json(values, tags=need_tags(values))
 
 
-def loaded(
+def load_all(
     serializer: Serializer,
     data: Sequence[bytes | None],
-    made: Callable[[Any], Any] = lambda value: value,
+    make: Callable[[Any], Any] = lambda value: value,
 ) -> list[Any]:
-    """What is made of the values of `data`, None for None; raises CorruptStateError for others."""
+    """Return what `make` makes of each value in `data`, and None for None.
+
+    Raises CorruptStateError for bytes that are no such value.
+    """
     found: list[Any] = []
     load = serializer.deserialize
     try:
         for item in data:
-            found.append(None if item is None else made(load(item)))
+            found.append(None if item is None else make(load(item)))
     except Exception as error:  # unpickling may raise anything
         position = len(found)
         raise CorruptStateError(
@@ -160,19 +163,22 @@ def loaded(
 
 
 def need_tags(values: Sequence[Any]) -> bool:
-    """Whether any value has no form in JSON; raises SerializationError for what can't come back."""
+    """Return whether any value has no form in JSON.
+
+    Raises SerializationError for a value that can't come back.
+    """
     if set(map(type, values)) <= _EXACT:
-        return False  # also where there are none
+        return False  # also without values
     try:
-        return max(map(needs_tags, values))  # of all: not any(), which ends at the first
+        return max(map(needs_tags, values))  # not any(): it would skip the checks after the first
     except TypeError as error:
         raise SerializationError("value", str(error), _ALLOWED) from None
     except RecursionError as error:
         raise SerializationError("value", "a value nested too deeply", _ALLOWED) from error
 
 
-def dumped_json(rows: Iterable[Any], *, tags: bool = False) -> list[bytes]:
-    """Return the JSON of values; `tags` says whether any of them may need tags."""
+def dump_json(rows: Iterable[Any], *, tags: bool = False) -> list[bytes]:
+    """Return the JSON of values; `tags` says whether any value may need tags."""
     try:
         return list(map(_with_tags if tags else orjson.dumps, rows))
     except TypeError as error:  # an int over 64 bits, a lone surrogate, too many levels

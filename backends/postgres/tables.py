@@ -12,7 +12,7 @@ from trident.backends.postgres.driver import BYTES, DOUBLE, JSON, LONG, Array, a
 from trident.states.control import UNFINISHED
 from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
-from trident.states.serializers import Serializer, dumped, loaded
+from trident.states.serializers import Serializer, dump_all, load_all
 from trident.states.values import StateType
 
 CATALOG = "trident_states"
@@ -183,7 +183,7 @@ class PostgresTable:
         kind = KINDS[self.kind]
         if self.values in ("json", "bytea") and rows:
             columns = list(zip(*rows, strict=True))
-            kept = (loaded(self.serializer, column) for column in columns[kind.tokens :])
+            kept = (load_all(self.serializer, column) for column in columns[kind.tokens :])
             rows = list(zip(*columns[: kind.tokens], *kept, strict=True))
         return kind.of_rows(rows)
 
@@ -191,7 +191,7 @@ class PostgresTable:
         """Return the values of a column; raises SerializationError for what it can't keep."""
         if self.values in ("json", "bytea"):
             there = [value for value in column if value is not None]
-            made = iter(dumped(self.serializer, there))
+            made = iter(dump_all(self.serializer, there))
             column = [None if value is None else next(made) for value in column]
         else:
             kind = int if self.values == "bigint" else float

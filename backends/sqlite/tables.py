@@ -13,7 +13,7 @@ import orjson
 
 from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
-from trident.states.serializers import Serializer, dumped, loaded
+from trident.states.serializers import Serializer, dump_all, load_all
 from trident.states.table.adapters import naming_key
 from trident.states.values import StateType
 
@@ -224,7 +224,7 @@ def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
     others = [value for value in column if not _is_native(value)]
     if not others:
         return column
-    made = iter(dumped(serializer, others))
+    made = iter(dump_all(serializer, others))
     return [value if _is_native(value) else next(made) for value in column]
 
 
@@ -248,5 +248,5 @@ def _encodes(text: str) -> bool:
 
 def restored(column: Sequence[Any], serializer: Serializer) -> tuple[Any, ...]:
     """Return the values that :func:`native` made `column` of."""
-    made = iter(loaded(serializer, [value for value in column if type(value) is bytes]))
+    made = iter(load_all(serializer, [value for value in column if type(value) is bytes]))
     return tuple(next(made) if type(value) is bytes else value for value in column)

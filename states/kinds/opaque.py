@@ -1,7 +1,7 @@
 """Opaque values: exact for every source, whatever a replay brings.
 
-An entry holds its value, the committed value before it, and who wrote it. So a later attempt, with
-other tuples or none for this key, starts again from what was committed.
+An entry holds its value, the committed value before it, and the token of its writer. So a later
+attempt, perhaps with other tuples or none for this key, starts from the committed value.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from trident.states.serializers import (
     TAGGED,
     JSONSerializer,
     Serializer,
-    dumped,
-    dumped_json,
-    loaded,
+    dump_all,
+    dump_json,
     need_tags,
 )
 from trident.states.values import OpaqueValue, StateType, Token, are_longs
@@ -33,18 +32,16 @@ _new_value = partial(tuple.__new__, OpaqueValue)  # twice as fast as OpaqueValue
 _ABSENT = b"[0,null,null]"
 _LONGEST_LONG = len(str(2**63 - 1))
 _NUMBERS = b"0123456789+-.eEnul,[]\n"
-"""The bytes of which numbers, nulls and arrays of them are made."""
+"""The bytes in numbers, nulls and arrays of them."""
 _NESTED = frozenset({list, dict})
 _OF_NUMBERS = re.compile(rb"\[[^]\[,\"{]+,[^]\[,\"{]+,[^]\[,\"{]+\]")
 
 
 class OpaqueEntries(Sequence[OpaqueValue | None]):
-    """Opaque values, or None for each key that is absent, kept as four columns of one length.
+    """A sequence of opaque values, or None for absent keys, kept as four columns of one length.
 
-    What looks at all of them does so column by column; as a sequence it makes each value when it is
-    asked for.
-
-    The txid 0, which no batch has, is an absent key.
+    Code that needs all values reads the columns. The sequence makes a value when it is read. An
+    absent key has the txid 0, which no batch has.
     """
 
     __slots__ = ("attempts", "currs", "prevs", "txids")
@@ -83,11 +80,12 @@ class OpaqueEntries(Sequence[OpaqueValue | None]):
 
 
 class OpaqueKind(Kind):
-    """Every entry keeps its token and the committed value before it."""
+    """Each entry keeps its writer's token and the committed value before it."""
 
     type = StateType.OPAQUE
     columns = ("txid", "attempt", "curr", "prev")
     tokens = 2
+    entry = OpaqueValue
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         if isinstance(entries, OpaqueEntries) and _are_committed(entries, cut):
@@ -96,9 +94,9 @@ class OpaqueKind(Kind):
         return [
             None
             if entry is None
-            else entry[2]  # written by attempt 0 of a committed batch, as nearly all are
+            else entry[2]  # nearly all entries are of attempt 0 of a committed batch
             if not entry[1] and entry[0] <= committed and entry[0] not in retried
-            else _resolved(entry, cut)
+            else _value_at(entry, cut)
             for entry in entries
         ]
 
@@ -119,30 +117,39 @@ class OpaqueKind(Kind):
     def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if isinstance(entries, OpaqueEntries):
             return entries.txids, entries.attempts, entries.currs, entries.prevs
-        return list(zip(*entries, strict=True)) or [()] * 4
-
-    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [entry if entry[0] is not None else None for entry in map(_new_value, rows)]
+        return super().by_column(entries)
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
         columns = self.by_column(entries)
         if type(serializer) is JSONSerializer:
-            return _json(*columns)
-        return dumped(serializer, list(_rows(*columns)))
+            return _dump_columns(*columns)
+        return dump_all(serializer, list(_rows(*columns)))
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
         if type(serializer) is JSONSerializer:
-            found = _number_columns(data) or _opaque_columns(data)
+            found = _load_numbers(data) or _load_columns(data)
             if found is not None:
                 return found
-        return loaded(serializer, data, _of_row)
+        return super().loads(data, serializer)
+
+    @staticmethod
+    def of_loaded(value: Any) -> OpaqueValue:
+        if type(value) is tuple:  # earlier versions pickled columns
+            txid, attempt, curr, prev = value
+        elif len(value) == 3:
+            (txid, curr, prev), attempt = value, 0
+        else:
+            txid, curr, prev, attempt = value
+        if type(txid) is not int or type(attempt) is not int:
+            raise ValueError("not [txid,curr,prev] or [txid,curr,prev,attempt]")
+        return OpaqueValue(txid, attempt, curr, prev)
 
 
 OPAQUE = OpaqueKind()
 
 
 def _are_committed(entries: OpaqueEntries, cut: Cut) -> bool:
-    """Return whether every entry was written by attempt 0 of a batch up to the cut, and counts."""
+    """Return whether attempt 0 of a batch up to the cut wrote each entry, and is committed."""
     return (
         not any(entries.attempts)
         and max(entries.txids, default=0) <= cut.committed
@@ -150,8 +157,8 @@ def _are_committed(entries: OpaqueEntries, cut: Cut) -> bool:
     )
 
 
-def _resolved(entry: OpaqueValue, cut: Cut) -> Any:
-    """Return the value that an entry had at the cut."""
+def _value_at(entry: OpaqueValue, cut: Cut) -> Any:
+    """Return the value of an entry at the cut."""
     txid, attempt, curr, prev = entry
     if txid <= cut.committed:
         return curr if attempt == cut.retried.get(txid, 0) else prev
@@ -163,62 +170,50 @@ def _resolved(entry: OpaqueValue, cut: Cut) -> Any:
 def _rows(
     txids: Sequence[int], attempts: Sequence[int], currs: Sequence[Any], prevs: Sequence[Any]
 ) -> Iterator[list[Any]]:
-    """Return the lists that entries are stored as: Storm's, and where need be the attempt."""
+    """Return the list that is stored for each entry: Storm's, with the attempt if it is not 0."""
     return (
         [txid, curr, prev, attempt] if attempt else [txid, curr, prev]
         for txid, attempt, curr, prev in zip(txids, attempts, currs, prevs, strict=True)
     )
 
 
-def _of_row(row: Any) -> OpaqueValue:
-    if type(row) is tuple:  # pickled by columns, as once
-        txid, attempt, curr, prev = row
-    elif len(row) == 3:
-        (txid, curr, prev), attempt = row, 0
-    else:
-        txid, curr, prev, attempt = row
-    if type(txid) is not int or type(attempt) is not int:
-        raise ValueError("not [txid,curr,prev] or [txid,curr,prev,attempt]")
-    return OpaqueValue(txid, attempt, curr, prev)
-
-
-# Numbers are written without orjson, which takes and returns a page of memory for each value: for
-# 100,000 of them in a process with little to spare, ten times as slow.
-def _json(
+# Numbers are written without orjson, which takes and returns a page of memory for each value. With
+# 100,000 numbers in a process with little memory that is ten times slower.
+def _dump_columns(
     txids: Sequence[int], attempts: Sequence[int], currs: Sequence[Any], prevs: Sequence[Any]
 ) -> list[bytes]:
-    """Return the JSON of entries, given by columns."""
+    """Return the JSON of entries in columns."""
     if any(attempts):
         tags = need_tags(currs) | need_tags(prevs)
-        return dumped_json(_rows(txids, attempts, currs, prevs), tags=tags)
+        return dump_json(_rows(txids, attempts, currs, prevs), tags=tags)
     if are_longs(currs) and are_longs(prevs):
         return list(map(b"[%d,%d,%d]".__mod__, zip(txids, currs, prevs, strict=True)))
     new, old = _longs_or_nulls(currs), _longs_or_nulls(prevs)
     if new is not None and old is not None:
         return list(map(b"[%d,%b,%b]".__mod__, zip(txids, new, old, strict=True)))
     tags = need_tags(currs) | need_tags(prevs)
-    return dumped_json(map(list, zip(txids, currs, prevs, strict=True)), tags=tags)
+    return dump_json(map(list, zip(txids, currs, prevs, strict=True)), tags=tags)
 
 
 def _longs_or_nulls(values: Sequence[Any]) -> list[bytes] | None:
-    """Return the JSON of integers and nulls; None where there is anything else."""
+    """Return the JSON of integers and nulls; None if there is any other value."""
     if not set(map(type, values)) <= {int, type(None)}:
         return None
     texts = [b"null" if value is None else b"%d" % value for value in values]
     return texts if max(map(len, texts), default=0) < _LONGEST_LONG else None
 
 
-def _number_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
+def _load_numbers(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     """Parse entries of numbers and nulls as one array, in half of the time; None for any others.
 
-    Attempts are 0 here: an entry with another one has a fourth field.
+    All attempts are 0: an entry of another attempt has a fourth field.
     """
     first = next(filter(None, data), _ABSENT)
-    if not _OF_NUMBERS.fullmatch(first):  # as most others then
+    if not _OF_NUMBERS.fullmatch(first):  # the others are mostly like the first
         return None
     text = b"\n".join([_ABSENT if item is None else item for item in data])
     count = len(data)
-    # Each of so many items begins with the one [ in it, ends with the one ], and has no strings.
+    # Each item has one [, its first byte, one ], its last byte, and no string.
     apart = text.count(b"]\n[") == text.count(b"\n") == count - 1
     whole = text[:1] == b"[" and text[-1:] == b"]" and apart
     if not whole or not text.count(b"[") == text.count(b"]") == count:
@@ -226,7 +221,7 @@ def _number_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     if text.count(b",") != 2 * count or text.translate(None, _NUMBERS):
         return None
     try:
-        # The bools are where items meet; all have three fields where each fourth one is a bool.
+        # A bool stands between two items. If each fourth field is a bool, all items have three.
         fields = orjson.loads(text.replace(b"]\n[", b",true,"))
     except ValueError:
         return None
@@ -238,10 +233,10 @@ def _number_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     return OpaqueEntries(txids, [0] * count, fields[1::4], fields[2::4])
 
 
-def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
-    """Look at all values by column, in a third of the time; None where any is no such value."""
+def _load_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
+    """Check all values by column, in a third of the time; None if any is no opaque value."""
     try:
-        # Each by itself: joined by commas, b"[1,2" and b"3]" would pass for one.
+        # Each item alone: joined by commas, b"[1,2" and b"3]" would pass for one.
         items = [_ABSENT if item is None else item for item in data]
         rows = list(map(orjson.loads, items))
     except ValueError:
@@ -258,7 +253,7 @@ def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     txids, currs, prevs = ([row[place] for row in rows] for place in range(3))
     if set(map(type, txids)) | set(map(type, attempts)) != {int}:
         return None
-    # Only an object or an array can be, or hold, a value with a tag.
+    # Only objects and arrays can hold a value with a tag.
     if not _NESTED.isdisjoint(set(map(type, currs)) | set(map(type, prevs))) and (
         TAGGED[0] in set(map(itemgetter(0), items))
     ):

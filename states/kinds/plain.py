@@ -1,4 +1,4 @@
-"""Plain values, of states that are called non-transactional: a batch that runs twice counts twice.
+"""Plain values, of non-transactional states: a batch that runs twice counts twice.
 
 Right for values that do not depend on the stored one, such as the last reading of a sensor. Readers
 may see a batch before it commits.
@@ -12,7 +12,7 @@ from typing import Any
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.kinds.kind import Kind
-from trident.states.serializers import Serializer, dumped, loaded
+from trident.states.serializers import Serializer, dump_all
 from trident.states.values import StateType
 
 
@@ -41,10 +41,7 @@ class PlainKind(Kind):
         return [value for (value,) in rows]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        return dumped(serializer, entries)
-
-    def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
-        return loaded(serializer, data)
+        return dump_all(serializer, entries)
 
 
 PLAIN = PlainKind()

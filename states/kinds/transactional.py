@@ -1,13 +1,12 @@
 """Transactional values: exact for sources whose replays are identical.
 
-An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves the
-entry alone. Readers may see a batch before it commits.
+An entry holds its value and the batch that wrote it. A replay doesn't change an entry of its own
+batch. Readers may see a batch before it commits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from trident.states.control import ControlRecord
@@ -16,14 +15,11 @@ from trident.states.kinds.kind import Kind
 from trident.states.serializers import (
     JSONSerializer,
     Serializer,
-    dumped,
-    dumped_json,
-    loaded,
+    dump_all,
+    dump_json,
     need_tags,
 )
 from trident.states.values import StateType, Token, TransactionalValue, are_longs
-
-_new_value = partial(tuple.__new__, TransactionalValue)
 
 
 class TransactionalKind(Kind):
@@ -32,6 +28,7 @@ class TransactionalKind(Kind):
     type = StateType.TRANSACTIONAL
     columns = ("txid", "value")
     tokens = 1
+    entry = TransactionalValue
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         last = cut.horizon.txid
@@ -65,31 +62,21 @@ class TransactionalKind(Kind):
     def is_dead(self, entry: Any, record: ControlRecord) -> bool:
         return entry is not None and entry.value is None and entry.txid <= record.committed
 
-    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        return list(zip(*entries, strict=True)) or [()] * 2
-
-    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        entries = map(_new_value, rows)
-        return [entry if entry[0] is not None else None for entry in entries]
-
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
         txids, values = self.by_column(entries)
         rows = map(list, zip(txids, values, strict=True))
         if type(serializer) is not JSONSerializer:
-            return dumped(serializer, list(rows))
+            return dump_all(serializer, list(rows))
         if are_longs(values):
             return list(map(b"[%d,%d]".__mod__, zip(txids, values, strict=True)))
-        return dumped_json(rows, tags=need_tags(values))
+        return dump_json(rows, tags=need_tags(values))
 
-    def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
-        return loaded(serializer, data, _of_row)
+    @staticmethod
+    def of_loaded(value: Any) -> TransactionalValue:
+        txid, curr = value
+        if type(txid) is not int:
+            raise ValueError("not [txid,value]")
+        return TransactionalValue(txid, curr)
 
 
 TRANSACTIONAL = TransactionalKind()
-
-
-def _of_row(row: Any) -> TransactionalValue:
-    txid, value = row
-    if type(txid) is not int:
-        raise ValueError("not [txid,value]")
-    return TransactionalValue(txid, value)

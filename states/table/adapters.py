@@ -1,4 +1,4 @@
-"""From a store to the table of a state: one adapter for each way to keep late writes out."""
+"""Adapters, which make a table of a store: one for each way to keep late writes out."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MAX_ATTEMPT = 2**12 - 1
 
 
 class CheckedTable(Table):
-    """Looks at the control record right before a write, for a store that has the two methods only.
+    """Reads the control record right before a write, for a store that has the two methods only.
 
-    A write that is held up between the look and the store is not refused.
+    A write that is delayed after that is not refused.
     """
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
@@ -67,24 +67,24 @@ class CheckedTable(Table):
                 f"{self.where or 'the store of this state'} can't list its entries, not even some "
                 "at a time; look up keys"
             )
-        of_part = () if part is None else (part,)  # most maps have no parts
-        return map(self._encoded, self._store.pages(*of_part))
+        arguments = () if part is None else (part,)  # most maps have no parts
+        return map(self._encoded, self._store.pages(*arguments))
 
     def _ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
-        wait = self._store.ask(self._own(keys))
+        wait = self._store.ask(self._store_keys(keys))
         return lambda: checked_answer(self._store, keys, wait())
 
     def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
-        self._store.multiPut(self._own(keys), entries)
+        self._store.multiPut(self._store_keys(keys), entries)
         return ()
 
     def _count_put(self, keys: Sequence[Any]) -> None:
         self._counts.puts += 1
         self._counts.keys_written += len(keys)
 
-    def _own(self, keys: Sequence[Any]) -> Sequence[Any]:
-        """Return keys as the store takes them: encoded, or as tuples of their fields."""
+    def _store_keys(self, keys: Sequence[Any]) -> Sequence[Any]:
+        """Return keys in the store's form: encoded, or as tuples of their fields."""
         return keys if self._store.codec else list(map(decode_key, keys))
 
     def _encoded(self, entries: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
@@ -93,14 +93,14 @@ class CheckedTable(Table):
         return [(encode_key(fields), entry) for fields, entry in entries]
 
     def _check(self) -> None:
-        """Raise where the control record is not the one that this attempt began with."""
+        """Raise if the control record is not the one that this attempt began with."""
         if self._store.getControl() != self._fence:
             raise self._refused()
 
     def _refused(self) -> StaleBatchError | StateUnavailableError:
-        """Return what a changed record means: a later attempt began, or the store lost it."""
-        data, own = self._store.getControl(), self._record
-        found = None if data is None else ControlRecord.decode(data)
+        """Return the error for a changed record: a later attempt began, or the store lost it."""
+        stored, own = self._store.getControl(), self._record
+        found = None if stored is None else ControlRecord.decode(stored)
         if found is None or (found.log_id == own.log_id and found.token < own.token):
             return StateUnavailableError(
                 self.where or "the store",
@@ -112,7 +112,7 @@ class CheckedTable(Table):
 
 
 class FencedTable(CheckedTable):
-    """The store compares the control record and writes in one atomic step."""
+    """For a store that compares the control record and writes in one atomic step."""
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
         super().__init__(store, counts)
@@ -120,29 +120,31 @@ class FencedTable(CheckedTable):
 
     def remove(self, keys: Sequence[Any]) -> None:
         self._count_put(keys)
-        if not self._store.multiRemoveFenced(self._own(keys), self._fence):
+        if not self._store.multiRemoveFenced(self._store_keys(keys), self._fence):
             raise self._refused()
 
     def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        if not self._store.multiPutFenced(self._own(keys), entries, self._fence):
+        if not self._store.multiPutFenced(self._store_keys(keys), entries, self._fence):
             raise self._refused()
         return ()
 
 
 class AddingTable(FencedTable):
-    """The store finds the committed opaque value, adds to it and writes, in one step."""
+    """For a store that adds to the committed opaque value and writes, in one atomic step."""
 
     adds = True
 
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
         self._count_put(keys)
         token, retried = self._record.token, self._record.retried
-        if not self._store.multiAddFenced(self._own(keys), amounts, token, retried, self._fence):
+        if not self._store.multiAddFenced(
+            self._store_keys(keys), amounts, token, retried, self._fence
+        ):
             raise self._refused()
 
 
 class ConditionalTable(CheckedTable):
-    """The store writes an entry only if it still is as it was read."""
+    """For a store that writes an entry only if nobody has changed it since it was read."""
 
     refuses = True
 
@@ -151,25 +153,25 @@ class ConditionalTable(CheckedTable):
         self._versions: dict[Any, Any] = {}
 
     def _ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
-        return partial(self._versioned, keys)
+        return partial(self._read_versioned, keys)
 
-    def _versioned(self, keys: Sequence[Any]) -> Sequence[Any]:
-        found = self._store.multiGetVersioned(self._own(keys))
+    def _read_versioned(self, keys: Sequence[Any]) -> Sequence[Any]:
+        found = self._store.multiGetVersioned(self._store_keys(keys))
         self._versions.update(zip(keys, [version for _, version in found], strict=True))
         return [entry for entry, _ in found]
 
     def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
         versions = list(map(self._versions.__getitem__, keys))
-        stored = self._store.multiPutVersioned(self._own(keys), entries, versions)
+        stored = self._store.multiPutVersioned(self._store_keys(keys), entries, versions)
         return [key for key, done in zip(keys, stored, strict=True) if not done]
 
 
 class VersionedTable(CheckedTable):
-    """Every write has a version, made of its token; the store shows the highest version.
+    """For a store that shows the highest version of an entry; a version is made of a token.
 
-    A removed entry leaves nothing that is higher than what a late writer may still write. So only
-    what has expired is removed: whatever is written late has expired too.
+    Once an entry is removed, a late write of it shows. So only expired entries are removed: what a
+    late writer writes has expired too.
     """
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
@@ -179,11 +181,11 @@ class VersionedTable(CheckedTable):
     def remove(self, keys: Sequence[Any]) -> None:
         self._count_put(keys)
         self._check()
-        self._store.multiRemoveUpTo(self._own(keys), self._version() - 1)
+        self._store.multiRemoveUpTo(self._store_keys(keys), self._version() - 1)
 
     def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
-        self._store.multiPutAt(self._own(keys), entries, self._version())
+        self._store.multiPutAt(self._store_keys(keys), entries, self._version())
         return ()
 
     def _version(self) -> int:
@@ -197,7 +199,7 @@ class VersionedTable(CheckedTable):
 
 
 class SerializedTable(Layer):
-    """Turns the entries of one kind into bytes and back, over a store of bytes."""
+    """Makes bytes of the entries of one kind, and entries of bytes, over a store of bytes."""
 
     def __init__(self, below: Table, kind: Kind, serializer: Serializer) -> None:
         super().__init__(below)
@@ -210,21 +212,21 @@ class SerializedTable(Layer):
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         try:
-            data = self._dumped(entries)
+            data = self._dump(entries)
         except SerializationError as error:
-            raise naming_key(error, self._dumped, keys, entries) from None
+            raise naming_key(error, self._dump, keys, entries) from None
         return self._below.write(keys, data)
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
-        return self._loaded(self._below.entries())
+        return self._load(self._below.entries())
 
     def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return map(self._loaded, self._below.pages(part))
+        return map(self._load, self._below.pages(part))
 
-    def _dumped(self, entries: Sequence[Any]) -> Sequence[bytes]:
+    def _dump(self, entries: Sequence[Any]) -> Sequence[bytes]:
         return self._kind.dumps(entries, self._serializer)
 
-    def _loaded(self, found: Sequence[tuple[Any, bytes]]) -> Sequence[tuple[Any, Any]]:
+    def _load(self, found: Sequence[tuple[Any, bytes]]) -> Sequence[tuple[Any, Any]]:
         entries = self._kind.loads([data for _, data in found], self._serializer)
         return [(key, entry) for (key, _), entry in zip(found, entries, strict=True)]
 
@@ -235,7 +237,7 @@ def naming_key(
     keys: Sequence[bytes],
     entries: Sequence[Any],
 ) -> SerializationError:
-    """Return the error of some entries that can't be stored, naming the key of the first."""
+    """Return the error of entries that can't be stored, with the key of the first such entry."""
     for key, position in zip(keys, range(len(entries)), strict=True):
         try:
             make(entries[position : position + 1])

@@ -1,4 +1,4 @@
-"""Puts together what lies between a map state and its store; nothing else does."""
+"""Builds the tables of a map state: the adapter of its store, and the layers over it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trident.states.values import StateType
 
 @dataclass(frozen=True)
 class Tables:
-    """What a map state reads and writes through; `reading`, for others, passes any cache by."""
+    """The tables of a map state: `writing` for batches, `reading` without a cache for others."""
 
     writing: Table
     reading: Table
@@ -37,7 +37,7 @@ def build(
     serializer: Serializer,
     schema: ValueSchema | None = None,
 ) -> Tables:
-    """Return the tables of a state over a map, and the layers that it is wrapped in."""
+    """Return the tables of a state over a map and its layers."""
     tables = layered(backing, kind)
     in_bytes = layers(backing)[1].codec is Codec.BYTES
 
@@ -50,22 +50,22 @@ def build(
 
 
 def layered(backing: IBackingMap | LayeredMap, kind: Kind) -> Tables:
-    """Return the same with entries as the store exchanges them."""
+    """Return these tables without a serializer: with entries in the store's form."""
     wrapping, store = layers(backing)
     counts = Counts()
-    own = adapter(store, kind, counts)
-    writing: Table = own
+    lowest = adapter(store, kind, counts)
+    writing: Table = lowest
     reading: Table = CheckedTable(store, counts)
     for layer in reversed(wrapping):
         if layer.for_readers:
             reading = layer.over(reading)
-        if layer.for_readers or isinstance(own, FencedTable):
+        if layer.for_readers or isinstance(lowest, FencedTable):
             writing = layer.over(writing)
     return Tables(writing, reading, counts)
 
 
 def layers(backing: IBackingMap | LayeredMap) -> tuple[Sequence[LayeredMap], IBackingMap]:
-    """Return the layers that a map is wrapped in, the outermost first, and the map itself."""
+    """Return the layers over a map, the outermost first, and the map itself."""
     found: list[LayeredMap] = []
     while isinstance(backing, LayeredMap):
         found.append(backing)
@@ -74,10 +74,10 @@ def layers(backing: IBackingMap | LayeredMap) -> tuple[Sequence[LayeredMap], IBa
 
 
 def adapter(store: IBackingMap, kind: Kind, counts: Counts) -> CheckedTable:
-    """Return the strongest adapter that a store is able to be used by, for entries of `kind`."""
+    """Return the strongest adapter that a store can have, for entries of `kind`."""
     able = abilities(store)
     if Ability.FENCED in able:
-        # Without the general fenced write a store could not take the other updates so.
+        # Adding alone is not enough: the other updates need the fenced write.
         adds = Ability.ADD in able and kind.type is StateType.OPAQUE
         return AddingTable(store, counts) if adds else FencedTable(store, counts)
     if Ability.ENTRY in able:

@@ -1,4 +1,4 @@
-"""Keys under names of one's own, such as those that a KeyFactory of Storm's has given them."""
+"""Keeps keys under names that a function gives them, as a KeyFactory of Storm's does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trident.states.keys import decode_key
 from trident.states.table.table import Layer, LayeredMap, Table
 
 KeyFactory = Callable[[Sequence[Any]], str]
-"""Makes the name of a key, of its fields; what Storm's ``KeyFactory.build`` is."""
+"""Makes the name of a key from its fields, as Storm's ``KeyFactory.build`` does."""
 
 
 class NamedTable(Layer):
-    """Turns encoded keys into the names that a key factory gives them."""
+    """Replaces encoded keys by the names that a key factory gives them."""
 
     def __init__(self, below: Table, key_factory: KeyFactory) -> None:
         super().__init__(below)
@@ -70,10 +70,8 @@ class NamedTable(Layer):
 class NamedKeysMap(LayeredMap):
     """A map whose store keeps each key under the name that a key factory gives it.
 
-    Such a state can't be listed: names tell no keys.
-
-    `key_factory` makes the name of a key, from its fields; of two keys never the same one. It must
-    pickle where executors update the state.
+    `key_factory` gives each key a name of its own. It must pickle if executors update the state.
+    Such a state can't list its entries, as names tell no keys.
     """
 
     def __init__(self, inner: IBackingMap | LayeredMap, key_factory: KeyFactory) -> None:

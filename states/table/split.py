@@ -1,4 +1,4 @@
-"""Splits large calls, for stores with a limit on what they take at once."""
+"""Splits large calls, for stores with a limit on the size of a call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from trident.states.table.table import Layer, LayeredMap, Table
 
 
 class SplitTable(Layer):
-    """Reads at most `max_get` keys and writes at most `max_put` at once, in order; 0: any number.
+    """Reads at most `max_get` keys and writes at most `max_put` at once, in order; 0 is no limit.
 
-    Each slice is a write of its own. Where the fence closes between two of them the rest is
-    refused: the attempt is stale as a whole, and its earlier slices don't count either.
+    Each slice is a write of its own. If the fence closes between two of them, the store refuses the
+    rest: the whole attempt is stale, and its earlier slices don't count either.
     """
 
     def __init__(self, below: Table, max_get: int, max_put: int) -> None:
@@ -72,6 +72,6 @@ class MicroBatchMap(LayeredMap):
 
 
 def _slices(count: int, size: int) -> Sequence[slice]:
-    """Return the slices of a call, one at least."""
+    """Return the slices of a call; at least one."""
     size = size or max(count, 1)
     return [slice(start, start + size) for start in range(0, max(count, 1), size)]

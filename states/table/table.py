@@ -1,4 +1,4 @@
-"""The one interface between a map state and its store, and what a layer is made of."""
+"""The table, through which a map state reads and writes its store; layers over tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from trident.states.control import ControlRecord
 
 @dataclass
 class Counts:
-    """How often a state has called its store, and with how many keys, since it was made.
+    """How often a state has called its store since it was made, and with how many keys.
 
     Parameters
     ----------
     gets, puts : int
-        Calls that read and that wrote.
+        The calls that read, and those that wrote.
     keys_read, keys_written : int
-        Keys in them.
+        The keys in these calls.
     """
 
     gets: int = 0
@@ -31,60 +31,65 @@ class Counts:
 
 
 class Table(ABC):
-    """The entries of one state, read and written by one attempt of a batch after the other.
+    """The entries of one state. One attempt after the other reads and writes them.
 
-    Keys are encoded; a write has no key twice. The entries of the uppermost table are value
-    objects, or columns of them; below the serializer they are bytes.
+    Keys are encoded, and a write has no key twice. The entries of the uppermost table are value
+    objects, or columns of them. Below the serializer they are bytes.
     """
 
     where: str
     """How errors name the store."""
     refuses: bool = False
-    """Whether :meth:`write` may refuse single entries, which are then to be read and computed
-    again."""
+    """Whether :meth:`write` may refuse single entries, which have to be computed again."""
     removes: bool = False
+    """Whether :meth:`remove` works."""
     adds: bool = False
-    """Whether there is :meth:`remove`, and :meth:`add`."""
+    """Whether :meth:`add` works."""
     sweeps: bool = False
-    """Whether there is :meth:`remove` at least for what has expired."""
+    """Whether :meth:`remove` works at least for expired entries."""
     lists: bool = False
+    """Whether :meth:`entries` works."""
     has_pages: bool = False
-    """Whether there is :meth:`entries`, and :meth:`pages`."""
+    """Whether :meth:`pages` works."""
 
     @abstractmethod
     def begin(self, record: ControlRecord) -> None:
-        """Begin the attempt of `record`, which does everything that follows."""
+        """Begin the attempt of `record`, to which all following calls belong."""
 
     @abstractmethod
     def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
-        """Ask for the entries of `keys`, None for each absent one; return what waits for them."""
+        """Ask for the entries of `keys`, None for absent ones; return a function that waits."""
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.ask(keys)()
 
     @abstractmethod
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        """Store `entries`; return the keys that were refused; raises where overtaken, or lost."""
+        """Store `entries`; return the keys that were refused.
+
+        Raises StaleBatchError for an overtaken attempt, and StateUnavailableError if the store has
+        lost the begin of this one. So do :meth:`remove` and :meth:`add`.
+        """
 
     def remove(self, keys: Sequence[Any]) -> None:
-        """Remove entries for good; raises as :meth:`write` does."""
+        """Remove entries for good."""
         raise NotImplementedError
 
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
-        """Have the store add `amounts` to the values of `keys`; raises as :meth:`write` does."""
+        """Have the store add `amounts` to the values of `keys`."""
         raise NotImplementedError
 
     @abstractmethod
     def entries(self) -> Sequence[tuple[Any, Any]]:
-        """Return all keys and entries; only for stores that can list them."""
+        """Return all keys and entries."""
 
     @abstractmethod
     def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
-        """Yield the same some at a time, or what is in a part; a key may come twice."""
+        """Yield all keys and entries, or those of a part, page by page; a key may come twice."""
 
 
 class Layer(Table):
-    """A table over another one: hands every call on, subclasses change the ones they are for."""
+    """A table over another one. It passes all calls on; a subclass changes some of them."""
 
     def __init__(self, below: Table) -> None:
         self._below = below
@@ -119,9 +124,9 @@ class Layer(Table):
 
 
 class LayeredMap(ABC):
-    """A backing map, and a layer through which the states over it read and write their entries.
+    """A backing map, with a layer through which the states over it read and write their entries.
 
-    It is no map: only a state takes it. Control record and snapshots know of no layers.
+    It is no map: only a state takes it. The control record and snapshots have no layers.
 
     Parameters
     ----------
@@ -130,7 +135,7 @@ class LayeredMap(ABC):
     """
 
     for_readers = True
-    """Whether readers outside the batch go through it too."""
+    """Whether readers outside the batch use the layer too."""
 
     def __init__(self, inner: IBackingMap | LayeredMap) -> None:
         self.inner = inner

@@ -104,13 +104,13 @@ class CacheFirstTable(CachedTable):
     """Caches, then writes, and keeps what could not be written."""
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        self._cache.keep(keys, entries)
+        self._cache._keep(keys, entries)
         return self._below.write(keys, entries)
 
 
 class CacheFirst(CachedMap):
     def over(self, below: Table) -> CacheFirstTable:
-        return CacheFirstTable(below, self._cache)
+        return CacheFirstTable(below, self)
 
 
 def each_by_itself(states: Sequence[tuple[str, Any]], query: Callable[[list[Any]], Any]) -> Any:

@@ -30,7 +30,7 @@ from trident.states import (
 )
 from trident.states.kinds.opaque import OPAQUE, OpaqueEntries
 from trident.states.kinds.transactional import TRANSACTIONAL
-from trident.states.serializers import dumped, loaded
+from trident.states.serializers import dump_all, load_all
 from trident.states.typed_json import _READ
 
 
@@ -52,11 +52,11 @@ class Point:
 
 
 def dumps_plain(serializer: Serializer, values: Sequence[Any]) -> list[bytes]:
-    return dumped(serializer, values)
+    return dump_all(serializer, values)
 
 
 def loads_plain(serializer: Serializer, data: Sequence[bytes | None]) -> list[Any]:
-    return loaded(serializer, data)
+    return load_all(serializer, data)
 
 
 def dumps_transactional(
@@ -414,4 +414,4 @@ def test_a_serializer_that_raises_stop_iteration_loses_no_values() -> None:
             return next(b"%d" % each for each in (1, 2) if each == value)
 
     with pytest.raises(SerializationError, match="a StopIteration of its serializer"):
-        dumped(Known(), [1, 9, 2])
+        dump_all(Known(), [1, 9, 2])
