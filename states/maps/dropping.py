@@ -1,4 +1,4 @@
-"""A state is removed: first nobody may write or read it, then its entries go, then its record."""
+"""Removes a state: bars everybody from it, then removes its entries, then its record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trident.states.values import Token
 
 
 def check_droppable(state: StoredMap) -> None:
-    """Raise StateError where the store of a state can't list or remove what is there."""
+    """Raise StateError if the state's store can't list or remove its entries."""
     if Ability.DROP not in abilities(state.backing):
         raise StateError(
             f"the state {state.backing.prefix or ''} in {state.backing.where or 'its store'} can't "
@@ -25,18 +25,18 @@ def check_droppable(state: StoredMap) -> None:
 def drop_state(state: StoredMap) -> None:
     """Remove a state with its control record; a run that updates it ends with an error.
 
-    Runs in the process that calls. May be called again, should it fail halfway: until then a
-    marker, which every reader and every run refuses, stands in the place of the control record.
-    Of a state that has moved the record stays, as readers find the other one by it.
+    Runs in the process that calls. Until the end, a marker that all readers and runs refuse takes
+    the place of the control record; so it may be called again after a failure. If the state has
+    moved, its record stays: readers find the other state by it.
 
-    Raises NoStateError without a control record, as what is there may be somebody else's, and
-    StaleBatchError where somebody else has written that meanwhile.
+    Raises NoStateError without a control record, as entries may be somebody else's then, and
+    StaleBatchError if somebody else has written the record meanwhile.
     """
     check_droppable(state)
     backing = state.backing
     stored = backing.getControl()
     if stored is None:
-        state.control.expect()  # raises, with what there is
+        state.control.expect()  # raises NoStateError, with other prefixes
         return
     found = ControlRecord.decode(stored)
     if found.move is not None:
@@ -57,10 +57,7 @@ def drop_state(state: StoredMap) -> None:
 
 
 def _drop_moved(state: StoredMap, found: ControlRecord, stored: bytes) -> None:
-    """Remove the entries of a state that has moved.
-
-    Its record stays: who knows the old place finds the new one by it.
-    """
+    """Remove the entries of a state that has moved, and keep its record."""
     if not state.has_moved(found):
         state.control.check_here(found)
     for page in state.backing.pages():

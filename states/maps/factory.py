@@ -33,8 +33,8 @@ Hosted = Literal["driver", "executor"]
 P = ParamSpec("P")
 
 
-class _MadeMap(StoredMap):
-    """A map state of one kind, which tells how a factory makes it."""
+class _MapOfKind(StoredMap):
+    """A map state of one kind, with a factory for it."""
 
     @classmethod
     def factory(
@@ -50,23 +50,23 @@ class _MadeMap(StoredMap):
         Parameters
         ----------
         open : callable
-            Makes the backing map; called once a partition, and once a reader. Must pickle for
+            Makes the backing map; called once for each partition and each reader. Must pickle for
             ``hosted="executor"``.
         hosted : str
             Where updates run: in tasks, or all in the driver's process.
         name : str or None
-            Which of several stores that `open` could make this is.
+            Tells this store from others that `open` could make.
         options
             Further parameters of :class:`MapStateFactory`.
         """
         return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 
 
-class OpaqueMap(_MadeMap):
+class OpaqueMap(_MapOfKind):
     """A map state that is exact for every source, whatever a replay brings.
 
-    An entry holds its value, the committed value before it, and who wrote it; so a later attempt,
-    with other tuples or none for this key, starts again from what was committed.
+    An entry holds its value, the committed value before it, and the token of its writer. So a later
+    attempt, perhaps with other tuples or none for this key, starts from the committed value.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class OpaqueMap(_MadeMap):
     serializer : Serializer, optional
         JSON as Storm writes it, by default.
     key : sequence
-        Where the single value is kept.
+        The key of the single value.
 
     Examples
     --------
@@ -93,11 +93,11 @@ class OpaqueMap(_MadeMap):
     kept_as = OPAQUE
 
 
-class TransactionalMap(_MadeMap):
+class TransactionalMap(_MapOfKind):
     """A map state that is exact for sources whose replays are identical.
 
-    An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves
-    the entry alone. Takes less room than an opaque map; readers may see a batch before it commits.
+    An entry holds its value and the batch that wrote it. A replay doesn't change an entry of its
+    own batch. Takes less room than an opaque map; readers may see a batch before it commits.
 
     The parameters are those of :class:`OpaqueMap`.
     """
@@ -105,8 +105,8 @@ class TransactionalMap(_MadeMap):
     kept_as = TRANSACTIONAL
 
 
-class NonTransactionalMap(_MadeMap):
-    """A map state of values alone: the smallest, at least once.
+class NonTransactionalMap(_MapOfKind):
+    """A map state of values alone: takes the least room, and is at least once.
 
     A replayed batch is applied again. Right for values that do not depend on the stored one, such
     as the last reading of a sensor; readers may see a batch before it commits.
@@ -131,39 +131,39 @@ class MapStateFactory(StateFactory):
     Parameters
     ----------
     store : Store
-        Where entries are kept.
+        The store of the entries.
     kind : StateType
-        How they are kept.
+        How values are kept.
     serializer : Serializer
-        Makes bytes of values, for stores that exchange bytes.
+        Makes bytes of values, for stores of bytes.
     cache_size : int
-        How many entries to keep in memory, where one process updates the state (``hosted`` is
-        ``"driver"``) and the store refuses late writes. Elsewhere there is no cache (see
+        How many entries to keep in memory, if one process updates the state (``hosted`` is
+        ``"driver"``) and the store refuses late writes. Otherwise there is no cache (see
         `cache_left_out`): its entries could be old.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence or None
-        Where the single value of an ungrouped aggregate is kept; None leaves it to the store,
-        which takes the key that Storm's state for it has by default.
+        The key of the single value of an ungrouped aggregate; None leaves it to the store, which
+        takes Storm's default key for its kind of store.
     written_by : str
-        ``"trident"``, or ``"storm"`` to read what Storm wrote and no topology has taken over:
-        then every entry counts, and the state can't be updated.
+        ``"trident"``, or ``"storm"`` to read a state that Storm wrote and no topology has taken
+        over: then every entry counts, and the state can't be updated.
     hosted : str or None
-        Which process of Spark's updates the state; None leaves it to the store. A store that
-        executors reach may be written by the driver too: one writer may keep a cache, and its
+        Which process of Spark's updates the state; None leaves it to the store. If executors reach
+        the store, the driver may update the state too: a single writer may keep a cache, and its
         writes overlap Spark's jobs (``max_pending``).
     key_factory : callable or None
-        Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
-        For what Storm wrote with a KeyFactory; see
-        `NamedKeysMap`. None keeps keys as they are encoded.
+        Gives each key the name under which it is kept, from its fields:
+        ``lambda key: "/".join(key)``. For a state that Storm wrote with a KeyFactory; see
+        `NamedKeysMap`. None keeps keys in their encoded form.
     schema : ValueSchema or None
-        The form that values have now, and how those of earlier forms become it.
+        The present form of values, and how values of earlier forms become it.
 
     Raises
     ------
     ValueError
-        For ``hosted="executor"`` over a store that only the driver reaches, and a `key_factory`
-        over one that is divided into shards by its keys.
+        For ``hosted="executor"`` over a store that only the driver reaches, and for a
+        `key_factory` over a store with shards.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class MapStateFactory(StateFactory):
     """
 
     makes: ClassVar[type[StoredMap] | None] = None
-    """The class of the states, where it is a particular one."""
+    """The class of the states, if a subclass makes its own."""
 
     store: Store
     kind: StateType = StateType.OPAQUE
@@ -215,34 +215,36 @@ class MapStateFactory(StateFactory):
             )
 
     def __repr__(self) -> str:
-        """One line: the kind, the store, and what was asked for beside the defaults."""
-        own = _given(self, ("store", "kind", "hosted"))
-        store = f"{type(self.store).__name__}({', '.join(_given(self.store, ('kind',)))})"
+        """One line: the kind, the store, and the options that are not their defaults."""
+        own = _show_options(self, ("store", "kind", "hosted"))
+        store = f"{type(self.store).__name__}({', '.join(_show_options(self.store, ('kind',)))})"
         return f"{type(self).__qualname__}({', '.join([self.kind.value, masked(store), *own])})"
 
     @classmethod
     def over(cls, store: Any, kind: StateType, options: Mapping[str, Any]) -> MapStateFactory:
-        """Return the factory of `kind` over a store, both made of one set of `options`.
+        """Return a factory over a store, both made of one set of `options`.
 
         Parameters
         ----------
         store : dataclass
-            The store's class: it takes the options that its fields are called, the factory takes
-            the others. Where it has columns for values, it has to know of what `kind` they are and
-            which `serializer` there is: fields of these names are given the factory's.
+            The store's class. It takes the options with the names of its fields, the factory takes
+            the others. A store with fields `kind` and `serializer`, which a store with columns for
+            values needs, is given the factory's.
         kind : StateType
-            How entries are kept.
+            How values are kept.
         options : mapping
             The parameters of both.
         """
         names = {each.name for each in fields(store)}
-        both = ("kind", "serializer")
-        told = {**options, "kind": kind}
-        own = {name: value for name, value in told.items() if name in names}
-        others = {
-            name: value for name, value in options.items() if name not in names or name in both
+        of_store = {name: value for name, value in options.items() if name in names}
+        if "kind" in names:
+            of_store["kind"] = kind
+        of_factory = {
+            name: value
+            for name, value in options.items()
+            if name not in names or name == "serializer"
         }
-        return cls(store(**own), kind, **others)
+        return cls(store(**of_store), kind, **of_factory)
 
     @property
     def identity(self) -> tuple[str, str, str]:  # type: ignore[override]
@@ -259,12 +261,12 @@ class MapStateFactory(StateFactory):
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
-        """The class of the store's map, where the store tells it before it opens one."""
+        """The class of the store's map; None if it is unknown before the map is opened."""
         return self.store.map_type
 
     @property
     def cache_left_out(self) -> str | None:  # type: ignore[override]
-        """Why `cache_size` is of no effect; None where it is, or was not asked for."""
+        """Why there is no cache though `cache_size` asks for one; else None."""
         if not self.cache_size:
             return None
         if self.hosted != "driver":
@@ -281,28 +283,28 @@ class MapStateFactory(StateFactory):
 
     @property
     def opens(self) -> Callable[[], IBackingMap]:
-        """What opens the store's map: the user's own callable, where there is one."""
+        """The function that opens the store's map; the user's own, if there is one."""
         return self.store.make if isinstance(self.store, OpenedStore) else self.store.open
 
     @property
     def max_keys(self) -> int:  # type: ignore[override]
-        """How many keys the store keeps, where it forgets others; 0 for all."""
+        """How many keys the store keeps before it drops others; 0 for all."""
         return self.store.max_keys
 
     def check_place(self) -> None:
-        """Ask the store whether the state can be had; raises UsageError where it can't."""
+        """Raise UsageError if the store can't have the state."""
         self.store.check_place()
 
     def named(self, name: str) -> Self:
-        """Return the factory of the state called `name`: its default prefix is filled in."""
+        """Return the factory of the state called `name`, which is its default prefix."""
         return self._over(self.store.named(name))
 
     def keyed(self, types: Sequence[str | None]) -> Self:
-        """Return the factory over a store that knows the types of its keys' fields."""
+        """Return the factory over the store for keys with fields of these types."""
         return self._over(self.store.keyed(types))
 
     def at(self, prefix: str) -> MapStateFactory:
-        """Return the factory of the state of another prefix, kept in the same way."""
+        """Return the factory of the state with another prefix, kept in the same way."""
         given = {each.name: getattr(self, each.name) for each in fields(MapStateFactory)}
         return MapStateFactory(**{**given, "store": self.store.at(prefix)})
 
@@ -310,7 +312,7 @@ class MapStateFactory(StateFactory):
         return self if store is self.store else replace(self, store=store)
 
     def of_kind(self, kind: StateType) -> Self:
-        """Return the factory of the same states kept otherwise, by a store that may know how."""
+        """Return the factory of the same states for another kind of values."""
         store = cast("Any", self.store)
         if "kind" in getattr(store, "__dataclass_fields__", ()):
             store = replace(store, kind=kind)
@@ -318,7 +320,7 @@ class MapStateFactory(StateFactory):
 
     def of_schema(self, schema: ValueSchema) -> Self:
         """Return the factory of the same states whose values have another form."""
-        made = copy(self)  # not replace(): a factory may be made of other arguments than its fields
+        made = copy(self)  # not replace(): a subclass may have other parameters than its fields
         object.__setattr__(made, "schema", schema)
         return made
 
@@ -333,7 +335,7 @@ class MapStateFactory(StateFactory):
         return self.makeMap()
 
     def makeMap(self) -> StoredMap:
-        """Return the same, as the only partition."""
+        """Open the store and return the state, as the only partition."""
         key = self.store.snapshot_key if self.snapshot_key is None else self.snapshot_key
         backing = self.open()
         if self.written_by == "storm":
@@ -344,18 +346,18 @@ class MapStateFactory(StateFactory):
         return made
 
     def located(self) -> MapStateFactory:
-        """Return the factory of the state's place, if another one has taken this one's."""
+        """Return the factory of the state that has taken the place of this one; else itself."""
         if isinstance(self.store, OpenedStore) or self.written_by == "storm":
             return self
         with closing(self.makeMap()) as made:
-            here = made.backing
+            own = made.backing
             made.locate()
-            if made.backing is here:
+            if made.backing is own:
                 return self
             return self.at(made.backing.prefix or "").of_kind(made.kind)
 
     def open(self) -> IBackingMap | LayeredMap:
-        """Open the store and return its map, in the layers that were asked for."""
+        """Open the store and return its map with the layers that the options ask for."""
         store = self.store.open()
         backing: IBackingMap | LayeredMap = store
         if self.key_factory is not None:
@@ -368,8 +370,8 @@ class MapStateFactory(StateFactory):
         return backing
 
 
-def _given(options: Any, without: Sequence[str]) -> list[str]:
-    """The fields of a dataclass that are not their defaults and may be shown, as ``name=value``."""
+def _show_options(options: Any, without: Sequence[str]) -> list[str]:
+    """Return ``name=value`` for the fields of a dataclass that differ from their defaults."""
     if not is_dataclass(options):
         return []
     shown = [each for each in fields(options) if each.repr and each.name not in without]
@@ -388,7 +390,7 @@ def _default(option: Field[Any]) -> Any:
 def other_kinds(
     opaque: Callable[P, MapStateFactory],
 ) -> tuple[Callable[P, MapStateFactory], Callable[P, MapStateFactory]]:
-    """Return the functions for the other two kinds, of the one that makes opaque states."""
+    """Return the functions that do as `opaque`, for the other two kinds."""
 
     @wraps(opaque, assigned=("__module__", "__annotations__"), updated=())
     def transactional(*arguments: P.args, **options: P.kwargs) -> MapStateFactory:

@@ -1,15 +1,14 @@
-"""Another state takes the place of one: its control record says under which prefix that one is.
+"""Puts states that were built anew in the place of old ones, by changing the old control records.
 
-The other state is of another log, which has built it anew beside the old one, in the same store.
-The change of one record is all: it is the pointer that readers follow, and the fence of the old
-state, whose next write, begin, ready or announcement finds another record than its own. Readers
-ask for the record anyway, before each query; whoever finds that a state has moved opens the other
-place, stays there, and begins the query anew.
+Another log has built the new state beside the old one, in the same store. The changed record names
+the new prefix. Readers, who read the record before each query, follow it and begin the query anew.
+It is also the old state's fence: the old run's next write, begin, ready or announcement finds
+another record than its own.
 
-Several states of one log move together. The records of all but the first say first that they move
-*once* the first has, and where to; nothing updates them from then on, and readers find the old
-ones. Then the first record is changed, which decides for all. A database with readers of its own
-changes all of them in one transaction.
+Several states of one log move together. First the records of all but the first say that they move
+*once* the first has, and to which prefix: from then on nothing updates these states, and readers
+still find the old ones. Then the first record is changed, which decides for all. A database with
+readers of its own changes all records in one transaction.
 """
 
 from __future__ import annotations
@@ -32,30 +31,30 @@ _TRIES = 1000
 def swap_states(
     states: Sequence[tuple[MapStateFactory, str]], places: Sequence[str] | None = None
 ) -> None:
-    """Have other states take the places of some, all at once.
+    """Put new states in the places of old ones, all at once.
 
-    What updated the states before ends with an error. Their entries stay: ``state drop`` removes
-    them. Killed at any point, it leaves all old states in their places, or all new ones; called
-    again it goes on, and where all has been done it does nothing.
+    The run that updates an old state ends with an error. Old entries stay until ``state drop``
+    removes them. A kill at any point leaves all old states in their places, or all new ones. Called
+    again it goes on; called after its end it does nothing.
 
     Parameters
     ----------
     states : sequence of (MapStateFactory, str)
-        The factory of each state, by the prefix that its topology gives it, and the prefix of the
-        one that takes its place.
+        The factory of each old state, with the prefix that its topology gives it, and the prefix of
+        the new state.
     places : sequence of str, optional
-        Where each state was when the other one began to be built, as :func:`check_places` said.
+        The prefix of each old state when the new one began to be built, from :func:`check_places`.
 
     Raises
     ------
     UsageError
-        For states of several stores or logs, or in several layouts, whose records can't be changed
-        together, for two that would have one place, for one that has committed no batch yet or is
-        in the place of another state already, and where a state has left its place in `places`.
+        For states of several stores, logs or layouts, whose records can't be changed together; for
+        two states with one place; for a new state that has committed no batch, or has taken another
+        place already; for an old state whose prefix has changed since `places`.
     NoStateError
-        When one of them is not there.
+        When one of the states is missing.
     MovedStateError
-        When something else has taken the place of one that is to take a place.
+        When another state has taken the place of a new one.
 
     Examples
     --------
@@ -84,28 +83,28 @@ def swap_states(
             for (factory, _), pair in zip(states, pairs, strict=True)
         ]
         _check_apart(own)
-        left: list[tuple[StoredMap, StoredMap]] = []
+        unmoved: list[tuple[StoredMap, StoredMap]] = []
         befores = places or map(_prefix, olds)
         for (factory, _), (old, new), before in zip(states, pairs, befores, strict=True):
             if _name(factory, _prefix(old)) != _name(factory, _prefix(new)):
-                _check_in_place(_prefix(old), _prefix(new), before)
-                left.append((old, new))
+                _check_place(_prefix(old), _prefix(new), before)
+                unmoved.append((old, new))
         log_id = _log_of(news)
-        _check_one_log([old for old, _ in left])
-        for old, new in left:
+        _check_one_log([old for old, _ in unmoved])
+        for old, new in unmoved:
             found = old.control.ask()()
             if found is not None and found.log_id == log_id != STAND_ALONE:
                 what = f"{new.control.place} is of the same log as what it is to take the place of:"
                 raise UsageError(what, log_id)
-        if left:
-            _check_untaken(states[0][0], left, set().union(*own))
-            _retry(partial(_move_all, left), left[0][0])
+        if unmoved:
+            _check_untaken(states[0][0], unmoved, set().union(*own))
+            _retry(partial(_move_all, unmoved), unmoved[0][0])
 
 
 def check_places(factories: Sequence[MapStateFactory]) -> list[str]:
-    """Raise what :func:`swap_states` would raise of old states, before new ones are built.
+    """Raise the errors of :func:`swap_states` for old states, before new ones are built.
 
-    Returns the prefixes under which they are now.
+    Returns the present prefixes of the states.
     """
     with _located(factories) as states:
         _check_one_log(states)
@@ -114,7 +113,7 @@ def check_places(factories: Sequence[MapStateFactory]) -> list[str]:
 
 @contextmanager
 def _located(factories: Sequence[MapStateFactory]) -> Iterator[list[StoredMap]]:
-    """Open states where they are now, all of which are there, in one store."""
+    """Open states of one store in their present places; raise NoStateError for a missing one."""
     if len({factory.identity[:2] for factory in factories}) > 1:
         advice = (
             "Keep all states of a group in one store, or make one group for each. Or build them by "
@@ -131,7 +130,7 @@ def _located(factories: Sequence[MapStateFactory]) -> Iterator[list[StoredMap]]:
 
 
 def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
-    """Change all records; return False where one has changed meanwhile."""
+    """Change all records; return False if one has changed meanwhile."""
     first = pairs[0][0]
     if Ability.MOVE in abilities(first.backing):
         moves = []
@@ -140,30 +139,30 @@ def _move_all(pairs: Sequence[tuple[StoredMap, StoredMap]]) -> bool:
             moves.append((_prefix(old), after, before, _prefix(new)))
         return first.backing.moveControls(moves)
     deciding = Deciding(_prefix(first), _prefix(pairs[0][1]), first.kind)
-    if not all(_finds(old, first, deciding) for old, _ in pairs[1:]):
-        return False
-    if not all(_moved(old, _move_to(new, once=deciding)) for old, new in pairs[1:]):
-        return False
-    return all(_moved(old, _move_to(new)) for old, new in pairs)
+    return (
+        all(_readers_find(deciding, old, first) for old, _ in pairs[1:])
+        and all(_move(old, _move_to(new, once=deciding)) for old, new in pairs[1:])
+        and all(_move(old, _move_to(new)) for old, new in pairs)
+    )
 
 
 def _move_to(state: StoredMap, once: Deciding | None = None) -> Move:
     return Move(_prefix(state), state.kind, once)
 
 
-def _moved(state: StoredMap, move: Move) -> bool:
+def _move(state: StoredMap, move: Move) -> bool:
     if not state.control.move(move):
         return False
     state.backing.flush()
     return True
 
 
-def _finds(state: StoredMap, first: StoredMap, deciding: Deciding) -> bool:
-    """Whether who reads `state` finds the first record; False too where that has changed."""
+def _readers_find(deciding: Deciding, state: StoredMap, first: StoredMap) -> bool:
+    """Return whether readers of `state` find the first record; False if it changes meanwhile."""
     assert state.elsewhere is not None
     expected = first.backing.getControl()
-    with closing(layers(state.elsewhere(deciding.prefix, deciding.kind))[1]) as there:
-        if there.getControl() == expected:
+    with closing(layers(state.elsewhere(deciding.prefix, deciding.kind))[1]) as found:
+        if found.getControl() == expected:
             return True
     if first.backing.getControl() == expected:
         what = f"states in several layouts can't move at once: who reads {_prefix(state)!r} misses"
@@ -172,14 +171,14 @@ def _finds(state: StoredMap, first: StoredMap, deciding: Deciding) -> bool:
 
 
 def _check_apart(places: Sequence[set[str]]) -> None:
-    """Raise where two states have a prefix in common: their own, where they are, or are to be."""
+    """Raise if two states share a prefix: their own one, the present one or the new one."""
     for one, other in combinations(places, 2):
         if one & other:
             what = "two states can't have one place, or that of one another:"
             raise UsageError(what, ", ".join(sorted(one & other)), (), "Give each its own prefix.")
 
 
-def _check_in_place(old: str, new: str, place: str) -> None:
+def _check_place(old: str, new: str, place: str) -> None:
     if old != place:
         what = f"{old!r} was put in the place of {place!r} since this one began to be built:"
         advice = "Give the same command again if it is to take the place of that one."
@@ -189,12 +188,12 @@ def _check_in_place(old: str, new: str, place: str) -> None:
 def _check_untaken(
     factory: MapStateFactory, pairs: Sequence[tuple[StoredMap, StoredMap]], own: Set[str]
 ) -> None:
-    """Raise where what is to take a place has that of yet another state, as far as is found."""
+    """Raise if a new state has taken the place of yet another state that can be found."""
     targets = {_name(factory, _prefix(new)) for _, new in pairs}
     for prefix in sorted(pairs[0][0].backing.prefixes()):
         if _name(factory, prefix) in own:
             continue
-        # What can't be read, as it is damaged or of another kind, leads no reader anywhere.
+        # A state that can't be read, as it is damaged or of another kind, has no readers.
         with suppress(StateError), closing(factory.at(prefix).makeMap()) as other:
             found = other.control.last()
             if found and found.move and _name(factory, found.move.to) in targets:
@@ -211,7 +210,7 @@ def _check_one_log(olds: Sequence[StoredMap]) -> None:
 
 
 def _name(factory: MapStateFactory, prefix: str) -> str:
-    """What tells a prefix from others in its store, which may not heed the case of letters."""
+    """Return a prefix as its store compares it: some stores ignore the case of letters."""
     return factory.at(prefix).identity[2]
 
 
@@ -220,7 +219,7 @@ def _prefix(state: StoredMap) -> str:
 
 
 def _log_of(news: Sequence[StoredMap]) -> str:
-    """The log that has built all of some states, each as of a batch."""
+    """Return the one log that has built all new states, each with a committed batch."""
     logs = set()
     for new in news:
         record = new.control.expect()
@@ -236,7 +235,7 @@ def _log_of(news: Sequence[StoredMap]) -> str:
 
 
 def _retry(change: Callable[[], bool], state: StoredMap) -> None:
-    """Change records, which a run that is alive keeps changing as well."""
+    """Try to change records again and again, as a live run changes them too."""
     for _ in range(_TRIES):
         if change():
             return

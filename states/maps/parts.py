@@ -1,4 +1,4 @@
-"""A state read in parts, each maybe by a process of its own, all as of one committed batch."""
+"""Reads a state in parts, perhaps each in its own process, all as of one committed batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trident.states.values import StateType
 def read_part(
     state: StoredMap, record: ControlRecord | None, part: Any
 ) -> Iterator[tuple[list[Key], list[Any]]]:
-    """Yield the keys of a part that have a value, and these values, some at a time.
+    """Yield the keys of a part that have a value, and these values, page by page.
 
-    They are of the batch that `record` tells is committed. Whoever divides the work has read it
-    from the state, before any part was read. None is the record of a state that has not begun, or
-    is Storm's: it is read as it is.
+    The values are as of the last committed batch in `record`, which was read from the state before
+    any part was. None is the record of a state that has not begun, or is Storm's: all of its
+    entries count.
 
-    Raises BatchMovedOn, maybe after the last page, where something may be missing or later: an
-    opaque state is two batches on, any other state has begun one.
+    Raises BatchMovedOn, perhaps after the last page, if values may be missing or too new: an opaque
+    state is two batches ahead, any other state has begun one.
     """
     opaque = state.kind is StateType.OPAQUE
     if record is None:
@@ -36,7 +36,7 @@ def read_part(
     seen: set[bytes] = set()
     with state.snapshot():
         for page in state.committed(cut).pages(part):
-            if part is None:  # only parts tell each key once
+            if part is None:  # only a part has each key once
                 page = [(key, value) for key, value in dict(page).items() if key not in seen]
                 seen.update(dict(page))
             found = [(decode_key(key), value) for key, value in page if value is not None]
@@ -47,9 +47,9 @@ def read_part(
     if record is None or after is None:
         return
     same = after == record
-    if opaque:  # and no server with older data has taken over
+    if opaque:  # no server with older data may have taken over
         same = after.log_id == record.log_id and after.committed >= record.committed
-    # A batch removes what is absent as of the batch before it.
+    # A batch removes entries that are absent as of the batch before.
     removes = state.removes or after.reached is not None
     later = min(after.committed, after.token.txid - 1) > record.committed
     if not same or (removes and later):

@@ -1,4 +1,4 @@
-"""State that is Storm's: read as Storm itself reads it, and given back to Storm."""
+"""Storm's state: read as Storm itself reads it, and given back to Storm."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def give_back(
 ) -> int:
     """Rewrite a state so that Storm can go on with it; from then on no topology may write it.
 
-    Storm takes the first three elements of ``[txid, curr, prev, attempt]`` for what is committed,
-    and refuses a txid above its own. So every entry that Storm would read wrongly is rewritten as
-    the committed value, in its attempt 0 of `txid`; an entry that holds no value is removed. May
-    be called again, should it fail halfway. Runs in the process that calls, with the whole state
-    in its memory; the topology has to be stopped. Afterwards delete the control record, see
-    "Storm's state" in ``docs/protocol.md``.
+    Storm reads the first three elements of ``[txid, curr, prev, attempt]`` as committed, and
+    refuses a txid above its own. So every entry that Storm would read wrongly is rewritten as
+    the committed value, of attempt 0 of `txid`; an entry without a value is removed. May be called
+    again after a failure. Runs in the process that calls, with the whole state in its memory; the
+    topology has to be stopped. Afterwards delete the control record, see "Storm's state" in
+    ``docs/protocol.md``.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def give_back(
     txid : int
         The last batch that Storm itself committed: the `base` that the state was taken over with.
     in_flight : str, optional
-        Where the last batch was begun and not announced: ``"committed"`` where the checkpoint's
-        log has it, ``"burn"`` where not, for opaque state only.
+        If the last batch was begun and not announced: ``"committed"`` if the checkpoint's log has
+        it, else ``"burn"``, for opaque state only.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def give_back(
     NoStateError
         When there is no control record.
     StateError
-        When the store can't list, the state is none over a backing map, or `in_flight` is missing
-        or can't be.
+        When the store can't list its entries, the state has no backing map, or `in_flight` is
+        missing or impossible.
     StaleBatchError
         When somebody else has written the control record meanwhile.
 
@@ -82,9 +82,9 @@ def give_back(
         )
     found = control.last() or control.expect()
     control.check_here(found)
-    record = _settled(state, found, in_flight)
-    if record is None:
+    if found is None:
         return 0
+    record = _record_of_storm(state, found, in_flight)
     control.replace(record)
     table = state.tables.writing
     table.begin(record)
@@ -102,12 +102,10 @@ def give_back(
     return len(changed)
 
 
-def _settled(
-    state: StoredMap, found: ControlRecord | None, in_flight: str | None
-) -> ControlRecord | None:
+def _record_of_storm(
+    state: StoredMap, found: ControlRecord, in_flight: str | None
+) -> ControlRecord:
     """Return the record under which the state is rewritten: a further attempt of the last batch."""
-    if found is None:
-        return None
     (begun, attempt), committed, retried = found.token, found.committed, dict(found.retried)
     if begun > committed:
         if in_flight not in ("committed", "burn"):
@@ -135,7 +133,7 @@ def _settled(
 
 
 def _is_storms(entry: Any, value: Any, txid: int, record: ControlRecord) -> bool:
-    """Return whether Storm, after its batch `txid`, reads `value` in `entry` as it is."""
+    """Return whether Storm, after its batch `txid`, reads `value` from `entry` unchanged."""
     match entry:
         case OpaqueValue():
             old = entry.txid <= txid and record.is_committed(entry.txid, entry.attempt)
@@ -154,7 +152,7 @@ def _rewrite(
     kept = [(key, value) for key, value in changed if value is not None or not dead]
     opaque = state.kind is StateType.OPAQUE
     keys = [key for key, _ in kept]
-    # Both values are the committed one, so that the entry means the same under any control record.
+    # Both values are the committed one: so the entry means the same under any control record.
     entries = [
         OpaqueValue(txid, 0, value, value) if opaque else TransactionalValue(txid, value)
         for _, value in kept
@@ -209,7 +207,7 @@ class StormControl(Control):
 
 
 class StormMap(StoredMap):
-    """Reads what Storm wrote, and may go on writing: each entry as it was written last."""
+    """Reads what Storm wrote, and may still write: each entry as it was written last."""
 
     def __init__(
         self,
@@ -228,7 +226,7 @@ class StormMap(StoredMap):
 
 
 class _LastWritten(OpaqueKind):
-    """Every entry counts, with what was written last."""
+    """Every entry counts, with its last value."""
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         if isinstance(entries, OpaqueEntries):

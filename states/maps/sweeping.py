@@ -1,5 +1,7 @@
-"""Removes what has expired, and rewrites what failed attempts have left, so that the batches they
-were of can be forgotten: docs/protocol.md, "What expires" and "What is forgotten"."""
+"""Removes expired entries, and rewrites the entries of failed attempts.
+
+So the log can forget these attempts: "What expires" and "What is forgotten" in docs/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _AT_ONCE = 1000
 
 
 def can_sweep(state: State | None) -> TypeGuard[State]:
-    """Whether no entry of a state names an attempt, or all that do can be found, and rewritten
-    under the fence, as a late writer's would name what is forgotten."""
+    """Return whether the log may forget failed attempts: no entry of a state names an attempt, or
+    all that do can be found, and rewritten under the fence."""
     if not isinstance(state, StoredMap):
         return state is not None and not state.names_attempts
     if state.kind is not StateType.OPAQUE:
@@ -28,40 +30,35 @@ def can_sweep(state: State | None) -> TypeGuard[State]:
 
 
 def sweep(state: State, record: ControlRecord) -> None:
-    """Rewrite the entries of all batches that `record`, which has begun, remembers.
+    """Rewrite the entries of all retried batches in `record`, which has begun.
 
-    With those entries in memory, and a page of others. May be called again, should it fail halfway.
-
-    Where something is there that can't be read nothing is written.
+    Has these entries in memory, and a page of others. Writes nothing if an entry can't be read. May
+    be called again after a failure.
     """
     if not isinstance(state, StoredMap) or state.kind is not StateType.OPAQUE:
         return
     table = state.tables.writing
     table.begin(record)
-    found = table.pages() if table.has_pages else [table.entries()]
-    mine = {key: entry for page in found for key, entry in page if entry.txid in record.retried}
-    named = list(mine.items())
-    values = state.kept_as.read([entry for _, entry in named], Cut.before(record))
-    dead = [key for (key, _), value in zip(named, values, strict=True) if value is None]
-    kept = [
-        (key, OpaqueValue(entry.txid, 0, value, value))
-        for (key, entry), value in zip(named, values, strict=True)
-        if value is not None
-    ]
-    for part in _parts(dead):
-        table.remove(part)
-    for part in _parts(kept):
-        keys, entries = zip(*part, strict=True)
+    retried = record.retried
+    old = {key: entry for page in table.pages() for key, entry in page if entry.txid in retried}
+    values = dict(zip(old, state.kept_as.read([*old.values()], Cut.before(record)), strict=True))
+    dead = [key for key, value in values.items() if value is None]
+    present = [key for key, value in values.items() if value is not None]
+    for start in range(0, len(dead), _AT_ONCE):
+        table.remove(dead[start : start + _AT_ONCE])
+    for start in range(0, len(present), _AT_ONCE):
+        keys = present[start : start + _AT_ONCE]
+        entries = [OpaqueValue(old[key].txid, 0, values[key], values[key]) for key in keys]
         if table.write(keys, entries):
             raise StaleBatchError(record.token)
 
 
 class ExpirySweep:
-    """Removes what has expired in a state, some of it in each batch, round after round.
+    """Removes the expired entries of a state, some of them in each batch, round after round.
 
-    An entry goes if it was absent already for whoever reads as of the batch before. So it doesn't
-    matter how far a sweep has come, nor whether the attempt commits. Only the place where the next
-    batch goes on is remembered, in this process; another one begins a round anew.
+    It removes an entry that is absent already for readers as of the batch before. So it doesn't
+    matter where a sweep ends, nor whether the attempt commits. Only this process remembers where
+    the next batch goes on; another process begins a new round.
     """
 
     def __init__(self, state: StoredMap) -> None:
@@ -71,59 +68,56 @@ class ExpirySweep:
 
     @staticmethod
     def can_sweep(state: State | None) -> TypeGuard[StoredMap]:
-        """Whether what has expired can be found and removed: in an opaque state, which alone tells
-        what is committed, that lists its own entries only."""
+        """Return whether expired entries can be found and removed: in an opaque state, which alone
+        tells what is committed, and only if it lists no entries of others."""
         if not isinstance(state, StoredMap) or state.kind is not StateType.OPAQUE:
             return False
         table = state.tables.writing
         return table.has_pages and table.sweeps and not state.backing.shares
 
     def go_on(self, record: ControlRecord, reached: int, count: int) -> None:
-        """Look at `count` entries more, as soon as they are a page; at each once at most.
+        """Check `count` more entries, as soon as they fill a page; each entry once at most.
 
-        After all writes of the attempt that `record` has begun. `reached` is the time that the log
-        had reached with the batch before.
+        Called after all writes of the attempt of `record`. `reached` is the time that the log had
+        reached with the batch before.
         """
         table = self._state.tables.writing
         table.begin(record)
         cut = Cut.before(record)._replace(reached=reached)
-        begun_anew = False
+        new_round = False
         self._due += count
         while self._due > 0:
             page = next(self._pages, None)
             if page is None:
-                if begun_anew:
+                if new_round:
                     self._due = 0
                     return
-                self._pages, begun_anew = table.pages(), True
+                self._pages, new_round = table.pages(), True
                 continue
             self._due -= len(page)
-            keys = self._absent(page, cut)
-            if keys:  # which may have been updated since the store was asked for the page
-                keys = self._absent(list(zip(keys, table.read(keys), strict=True)), cut)
+            keys = self._removable_keys(page, cut)
+            if keys:  # again, as they may have been updated since the page was read
+                keys = self._removable_keys(list(zip(keys, table.read(keys), strict=True)), cut)
             if keys:
                 table.remove(keys)
 
-    def _absent(self, found: Sequence[tuple[bytes, Any]], cut: Cut) -> list[bytes]:
-        """Return the keys that have expired, or are absent at all if the store removes such ones;
-        none that the attempt itself has written.
+    def _removable_keys(self, found: Sequence[tuple[bytes, Any]], cut: Cut) -> list[bytes]:
+        """Return the keys of entries that have expired, but not those that the attempt has written.
 
-        In a store of versions a late write may bring the value before back: that has expired too.
+        If the store removes tombstones, also the keys that are absent for another reason. In a
+        store of versions a late write may restore the previous value: that has expired too.
         """
         try:
             values = self._state.kept_as.read([entry for _, entry in found], cut)
         except BatchMovedOn as later:
             raise StaleBatchError(cut.horizon, *later.args) from None
-        there = zip(found, values, alive(values, cut.moment), strict=True)
         removes = self._state.tables.writing.removes
         return [
             key
-            for (key, entry), value, left in there
+            for (key, entry), value, shown in zip(
+                found, values, alive(values, cut.moment), strict=True
+            )
             if entry is not None and (entry.txid, entry.attempt) != cut.horizon
-            if left is None
+            if shown is None
             if removes or (value is not None and alive_at(entry.prev, cut.moment) is None)
         ]
-
-
-def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
-    return [whole[start : start + _AT_ONCE] for start in range(0, len(whole), _AT_ONCE)]

@@ -1,7 +1,7 @@
-"""The entries of a state as a function makes them while they are copied: other keys, other values.
+"""Entries that a function makes of another state's while they are copied: new keys, new values.
 
-The function is called for each value that an entry keeps, two of an opaque one. So the copy
-still tells the batch before the last one, and each batch that counts by its own attempt.
+The function is called for each value in an entry; an opaque entry has two. So the copy still has
+the values before the last batch, and the attempt that wrote each entry.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from trident.states.printable import masked
 from trident.states.values import Versioned, own
 
 Transform = Callable[[Key, Any], tuple[Key, Any] | None]
-"""Makes a key and a value of a key and its value; None leaves both out."""
+"""Makes a key and a value of a key and its value; returns None to leave both out."""
 
 
 class TransformedEntries:
-    """The entries of a state, each made by a function; it remembers which key each key is made of.
+    """The entries that a function makes of a state's; remembers of which key it made each key.
 
-    That is in a file, which is gone when this is closed: a state may have more keys than memory.
+    They are remembered in a temporary file, as a state may have more keys than fit into memory.
     """
 
     def __init__(self, source: StoredMap, transform: Transform) -> None:
         self._source = source
         self._transform = transform
-        self._made = sqlite3.connect("")
-        self._made.execute("CREATE TABLE made (key BLOB PRIMARY KEY, source BLOB) WITHOUT ROWID")
+        self._sources = sqlite3.connect("")
+        self._sources.execute("CREATE TABLE made (key BLOB PRIMARY KEY, source BLOB) WITHOUT ROWID")
 
     def pages(self) -> Iterator[dict[bytes, Any]]:
-        """Yield the entries, some at a time.
+        """Yield the entries, page by page.
 
-        Raises CopyError where two keys become one: one of the two values would be lost.
+        Raises CopyError if two keys become one, which would lose a value.
         """
         kind = self._source.kept_as
         for page in self._source.tables.reading.pages():
             found = dict(page)
             columns = kind.by_column(list(found.values()))
             rows = zip(found, zip(*columns, strict=True), strict=True)
-            made = {key: row for old, entry in rows for key, row in self._row(old, entry)}
+            made = {key: row for old, entry in rows for key, row in self._make(old, entry)}
             entries = kind.of_rows(list(made.values()))
             yield dict(zip(made, entries, strict=True))
 
     def sources(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return what each of these keys is made of, as far as pages have come; None: of none."""
+        """Return the old key of each of these keys; None for a key that no page has made so far."""
         find = "SELECT source FROM made WHERE key = ?"
-        rows = [self._made.execute(find, (key,)).fetchone() for key in keys]
+        rows = [self._sources.execute(find, (key,)).fetchone() for key in keys]
         return [row and row[0] for row in rows]
 
     def close(self) -> None:
         """Remove the file."""
-        self._made.close()
+        self._sources.close()
 
-    def _row(self, old: bytes, entry: Sequence[Any]) -> Iterator[tuple[bytes, tuple[Any, ...]]]:
-        """Yield the entry that is made of one, if there is any."""
+    def _make(self, old: bytes, entry: Sequence[Any]) -> Iterator[tuple[bytes, tuple[Any, ...]]]:
+        """Yield the key and the row that are made of an entry, if any are."""
         tokens, key = self._source.kept_as.tokens, decode_key(old)
         made = [self._call(key, value) for value in entry[tokens:]]
         keys = {new for new, _ in made if new is not None}
@@ -72,7 +72,7 @@ class TransformedEntries:
                 "Make a key of the old key alone.",
             )
         for new in keys:
-            self._made.execute("INSERT OR IGNORE INTO made VALUES (?, ?)", (new, old))
+            self._sources.execute("INSERT OR IGNORE INTO made VALUES (?, ?)", (new, old))
             [other] = self.sources([new])
             if other != old:
                 what = f"of the keys {_shown(decode_key(other or b''))} and {_shown(key)} one key "
@@ -81,14 +81,14 @@ class TransformedEntries:
             yield new, (*entry[:tokens], *(value for _, value in made))
 
     def _call(self, key: Key, value: Any) -> tuple[bytes | None, Any]:
-        """Return the encoded key and the value that are made of one; both None where none are."""
+        """Return the encoded key and the value that the function makes; both None for neither."""
         if value is None:
             return None, None
         version = value if type(value) is Versioned else None
         value = version.value if version else value
         kept = value if isinstance(value, KeepUntil) else None
         try:
-            # A copy, as what a function changes in place may be the state's own.
+            # A copy: the value may be the state's own, and the function may change it in place.
             made: Any = self._transform(key, own(kept.value if kept else value))
         except Exception as error:
             raise CopyError(
