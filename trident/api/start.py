@@ -1,4 +1,4 @@
-"""Starts a plan, on either engine, where what must hold before does."""
+"""Starts a plan, on either engine, once it is checked."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from trident.api.run import Run
-from trident.api.start_checks import check_start, tell_unused, warn
+from trident.api.start_checks import check_start, warn, warn_unused
 from trident.batch.attempt import Making
 from trident.batch.changes import check_none_staged
 from trident.batch.engine import E, Engine
@@ -28,7 +27,7 @@ from trident.errors import OperationTypeError, PlanError
 from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
-from trident.log.checkpoint import FolderAt, open_checkpoint
+from trident.log.checkpoint import open_checkpoint
 from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.held import HeldCheckpoint
 from trident.log.staging import StagingArea
@@ -49,13 +48,13 @@ def start(plan: Plan, spark: Any, options: StartOptions) -> Run:
     check_start(plan, options)
     engine = _engine(plan, spark, options)
     warn(plan, options)
-    tell_unused(plan)
+    warn_unused(plan)
     found = located(plan)
     return _start(found, engine if found is plan else _engine(found, spark, options), options)
 
 
 def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
-    """What runs the plan: Spark with a session, else this process."""
+    """Return what runs the plan: Spark with a session, else this process."""
     if spark is None:
         from trident.local.local_engine import LocalEngine
 
@@ -72,9 +71,9 @@ def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
 
 
 def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
-    """Start its queries, and a clock for each of its batch groups.
+    """Start a plan's queries, and a clock for each of its batch groups.
 
-    Where anything fails, clocks that run are stopped and all that was opened is closed.
+    If anything fails, clocks that run are stopped and all that was opened is closed.
     """
     jobs = {each: compile_job(each, Local()) for each in plan.groups if each.requests is not None}
     with ExitStack() as undo:
@@ -91,14 +90,12 @@ def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         }
         if options.checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
-        # A group with a log of its own is left out where others adopt, or have adopted.
+        # A group with a log of its own adopts nothing where others adopt, or have adopted.
         newest = {group: checkpoint.log(group.id).newest() for group in folders}
         adopting = {each for each, last in newest.items() if last is None or last.has_adopted}
         others = replace(options, adopt=None) if adopting else options
         clocks = [
-            _requests(group, jobs[group], engine, checkpoint, own, undo)
-            if group in jobs
-            else _clock(group, engine, checkpoint, folder, own, undo)
+            _clock(group, jobs.get(group), engine, checkpoint, folder, own, undo)
             for group, folder in folders.items()
             for own in [options if group in adopting else others]
         ]
@@ -130,38 +127,26 @@ def on_spark(session: Any = None) -> SparkQueue:
     return queue
 
 
-def _requests(
-    group: BatchGroup,
-    job: Job,
-    engine: Engine[E],
-    checkpoint: HeldCheckpoint,
-    options: StartOptions,
-    undo: ExitStack,
-) -> GroupRun:
-    """Make the states of a group of requests, open its log, and return its clock."""
-    assert group.requests is not None
-    states = make_states(group.states)
-    undo.callback(close_states, states.values())
-    requests = RequestEngine(group, job, states)
-    undo.callback(requests.close)
-    # No pause: what fails an attempt is one of its requests, and the next one is without it.
-    policy = FailurePolicy(max(options.retries, RETRIES), backoff=0.0, patience=options.patience)
-    runner = _runner(group, checkpoint, states, "the requests", policy)
-    _open(runner, group, options, engine.folder, {group.id: str(group.requests.fields)})
-    return RequestLoop(requests, runner)
-
-
 def _clock(
     group: BatchGroup,
+    requests_job: Job | None,
     engine: Engine[E],
     checkpoint: HeldCheckpoint,
     folder: Folder | None,
     options: StartOptions,
     undo: ExitStack,
 ) -> GroupRun:
-    """Do the same for a group of streams, by the engine."""
+    """Make the states of a group, open its log, and return its clock."""
     states = make_states(group.states)
     undo.callback(close_states, states.values())
+    if requests_job is not None:
+        requests = RequestEngine(group, requests_job, states)
+        undo.callback(requests.close)
+        # No pause: a request fails an attempt, and the next attempt is made without it.
+        retries = max(options.retries, RETRIES)
+        policy = FailurePolicy(retries, backoff=0.0, patience=options.patience)
+        runner = _runner(group, engine, checkpoint, states, "the requests", policy, options)
+        return RequestLoop(requests, runner)
     opened = engine.open(group, states)
     undo.callback(opened.close)
     policy = FailurePolicy(
@@ -171,25 +156,25 @@ def _clock(
         max_errors=options.max_errors,
     )
     source = folder.below(SPARKS_LOG).place if folder else "the spouts"
-    runner = _runner(group, checkpoint, states, source, policy)
-    streams = {each.stream_id: each.kept_schema for each in group.sources}
-    sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
     if folder is not None and (newest := checkpoint.log(group.id).newest()) is not None:
         area = StagingArea(folder.below(STAGED))
         check_none_staged(newest, area, described_states(group))
-    _open(runner, group, options, engine.folder, streams, sources, engine.reads(group))
+    runner = _runner(group, engine, checkpoint, states, source, policy, options)
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
 
 
 def _runner(
     group: BatchGroup,
+    engine: Engine[E],
     checkpoint: HeldCheckpoint,
     states: Mapping[StateNode, State],
     source: str,
     policy: FailurePolicy,
+    options: StartOptions,
 ) -> BatchRunner:
-    return BatchRunner(
+    """Make the runner of a group, and open its log."""
+    runner = BatchRunner(
         checkpoint.log(group.id),
         batch_states(states),
         group=group.id,
@@ -198,25 +183,19 @@ def _runner(
         making=Making(group.timed, partitioned=group.partitioned, ageing=group.ageing),
         monitor=GroupMonitor(group.id),
     )
-
-
-def _open(
-    runner: BatchRunner,
-    group: BatchGroup,
-    options: StartOptions,
-    folder_at: FolderAt,
-    streams: Mapping[str, str],
-    sources: Mapping[str, str] = MappingProxyType({}),
-    reads: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+    streams = {each.stream_id: each.kept_schema for each in group.sources}
+    if group.requests is not None:
+        streams = {group.id: str(group.requests.fields)}
+    sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
     terms = LogTerms(
         streams=streams,
-        reads=reads,
+        reads=engine.reads(group),
         clock=group.clock,
         adopt=options.adopt,
-        folder_at=folder_at,
+        folder_at=engine.folder,
         accept_loss=options.accept_loss,
-        topology={"states": described_states(group), "sources": dict(sources)},
+        topology={"states": described_states(group), "sources": sources},
         accept_change=options.accept_change,
     )
     runner.open(terms)
+    return runner

@@ -1,10 +1,10 @@
-"""What must hold before a topology starts, whichever engine runs it; imports none of them."""
+"""What is checked before a topology starts, whichever engine runs it; imports no engine."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 
 from trident.batch.start_options import StartOptions
 from trident.errors import GuaranteeWarning, PlanError, UsageError
@@ -31,8 +31,10 @@ def check_start(plan: Plan, options: StartOptions) -> None:
     if not plan.groups and not plan.drpc:
         advice = "Declare a stream with newStream() or newDRPCStream() first."
         raise PlanError("start: the topology is empty", "", (), advice)
-    check_losses(plan, options.accept_loss)
-    check_changes(plan, options.accept_change)
+    states = [node.state.kept_name for node in plan.updates]
+    streams = [each.stream_id for group in plan.groups for each in group.sources]
+    check_known("accept_loss names no state", options.accept_loss, states)
+    check_known("accept_change names no state or stream", options.accept_change, states + streams)
     if options.on_failure == "dead-letter":
         check_dead_letter(plan)
     check_requests(plan, options)
@@ -45,7 +47,7 @@ def check_start(plan: Plan, options: StartOptions) -> None:
 
 
 def check_requests(plan: Plan, options: StartOptions) -> None:
-    """Answers are kept of functions that update a state; these wait for requests until the stop."""
+    """Refuse ``answers=`` of a query, and a trigger that ends while requests may come."""
     for node in plan.updates:
         if isinstance(node.updater, KeptAnswers) and plan.group_of(node) is None:
             what = "start: answers= is for a DRPC stream that updates a state; not so is that of"
@@ -58,26 +60,16 @@ def check_requests(plan: Plan, options: StartOptions) -> None:
             raise PlanError(f"{what}come at any time to", function, (), advice)
 
 
-def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
-    """Every state in ``accept_loss`` is one that this plan updates."""
-    known = [node.state.kept_name for node in plan.updates]
-    for name in losses:
+def check_known(problem: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a name that the plan doesn't have."""
+    for name in names:
         if name not in known:
-            raise PlanError("start: accept_loss names no state", str(name), known)
-
-
-def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
-    """Every name in ``accept_change`` is that of a state that this plan updates, or of a stream."""
-    streams = [each.stream_id for group in plan.groups for each in group.sources]
-    known = [*(node.state.kept_name for node in plan.updates), *streams]
-    for name in changes:
-        if name not in known:
-            raise PlanError("start: accept_change names no state or stream", str(name), known)
+            raise PlanError(f"start: {problem}", str(name), known)
 
 
 def check_states(plan: Plan) -> None:
-    """Every state can be where its factory puts it, as far as is known without connecting, and has
-    the methods that its queries and updates call."""
+    """Refuse a state at a place that can't be, as far as is known without connecting, or without a
+    method that its queries and updates call."""
     for state in plan.states:
         try:
             state.state.factory.check_place()
@@ -129,7 +121,7 @@ def warn_inexact(plan: Plan, max_pending: int = 1) -> None:
 
 
 def warn_forgetful(plan: Plan) -> None:
-    """Warn of states that are lost with this process, while the checkpoint stays."""
+    """Warn of states that end with this process, unlike the checkpoint."""
     for node in plan.updates:
         kind = node.state.factory.map_type
         if kind is not None and not kind.lasts:
@@ -142,9 +134,9 @@ def warn_forgetful(plan: Plan) -> None:
             warnings.warn(GuaranteeWarning(text), stacklevel=5)
 
 
-def tell_unused(plan: Plan) -> None:
-    """Log a warning for each stream of which nothing is kept, shown, or handed to the user's
-    code."""
+def warn_unused(plan: Plan) -> None:
+    """Log a warning for each stream whose tuples nothing keeps or shows, and no code of the user
+    gets."""
     for group in plan.groups:
         for source in group.sources:
             used = _downstream(plan, source)
@@ -170,7 +162,7 @@ def _downstream(plan: Plan, source: Node) -> list[Node]:
 
 
 def _may_act(node: Node) -> bool:
-    """Whether a step may do anything but make tuples."""
+    """Whether a step may do more than make tuples."""
     if node.updates is not None:
         return True
     operation = node.facts.operation
