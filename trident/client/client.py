@@ -1,4 +1,4 @@
-"""What clients have in common: where one server can't answer, the next is asked."""
+"""What clients share: if one server can't answer, the next one is asked."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ from trident.states.printable import masked
 T = TypeVar("T")
 PORTS = {"http": 3774, "https": 3774, "thrift": 3772, "thrifts": 3772}
 _LONGEST = 86_400.0
-"""Seconds: more than a day a call has never, as a socket takes no more than 24 of them."""
+"""The most seconds of a call, a day: a socket takes no more than 24 days."""
 _ELSEWHERE = (DRPCClosedError, DRPCElsewhereError, DRPCQueueFullError, DRPCUnavailableError)
-"""What one server says, and another need not."""
+"""Refusals of one server that another one may not share."""
 
 
 class Client:
-    """Asks servers; where one can't answer, the next one is asked.
+    """Asks servers; if one can't answer, the next one is asked.
 
     The server that answered last is asked first. May be called by any number of threads: each call
     has a connection for itself while it lasts.
     """
 
     _schemes: ClassVar[Collection[str]]
+    _repeatable: ClassVar[bool]
+    """Whether a request may be sent again to any server; else only to those that apply a request
+    once by its id."""
 
     def __init__(
         self,
@@ -62,18 +65,15 @@ class Client:
         if token is not None and not token.isprintable():
             raise DRPCUsageError(f"{name}: a token is one line of text that can be shown")
         self._timeout = timeout
-        tls = _tls(name, ca, certfile, keyfile) if any("s://" in each for each in servers) else None
-        self._servers = [_server(name, each, self._schemes, token, tls) for each in servers]
+        secure = any("s://" in each for each in servers)
+        tls = _tls_context(name, ca, certfile, keyfile) if secure else None
+        self._servers = [_make_server(name, each, self._schemes, token, tls) for each in servers]
         self._first = 0
 
-    def _ask(
-        self, name: str, ask: Callable[[Any, Within], T], timeout: float | None, *, repeatable: bool
-    ) -> T:
-        """Ask one server after the other.
+    def _ask(self, name: str, ask: Callable[[Any, Within], T], timeout: float | None) -> T:
+        """Ask one server after the other, by `ask`.
 
-        What is `repeatable` may be asked again of any server, other requests only of those that
-        apply a request once by its id. Raises AnswerLostError where the answer was lost and it may
-        not be asked again.
+        Raises AnswerLostError if the answer was lost and the request may not be repeated.
         """
         if timeout is not None:
             check_seconds(type(self).__name__, timeout)
@@ -81,47 +81,46 @@ class Client:
         began = monotonic()
         until = began + seconds
         problems: list[str] = []
-        refused: list[str] = []
-        told: DRPCError | None = None
+        unreached = False
+        refusal: DRPCError | None = None
         first = self._first
         for index in range(len(self._servers)):
             position = (first + index) % len(self._servers)
             server = self._servers[position]
-            left = until - monotonic()
-            if left <= 0:
+            remaining = until - monotonic()
+            if remaining <= 0:
                 break
             try:
-                within = Within(until, left / (len(self._servers) - index))
+                within = Within(until, remaining / (len(self._servers) - index))
                 try:
                     answer = ask(server, within)
                 except LostError as error:
-                    if not (repeatable or server.knows_ids):
+                    if not (self._repeatable or server.knows_ids):
                         problem = f"{server.address}: {error}"
                         raise AnswerLostError(name, problem) from error
-                    # Perhaps by a connection that the server was about to end.
+                    # The server may only have ended an idle connection.
                     answer = ask(server, within)
             except TimeoutError as error:
-                # It may hang, so the next call begins with another one.
+                # The server may hang, so the next call begins with another one.
                 self._first = (position + 1) % len(self._servers)
                 if isinstance(error, DRPCTimeoutError):
                     raise
                 break
             except _ELSEWHERE as error:
-                if not (repeatable or server.knows_ids):
+                if not (self._repeatable or server.knows_ids):
                     raise  # Storm's may have run it
-                told = error
-                refused.append(f"{server.address}: {error}")
+                refusal = error
+                problems.append(f"{server.address}: {error}")
             except (OSError, LostError, UnicodeError) as error:
+                unreached = True
                 problems.append(f"{server.address}: {error or type(error).__name__}")
             else:
                 self._first = position
                 return answer
-        if isinstance(told, DRPCElsewhereError) and problems:
-            raise NoServerError("; ".join([*problems, *refused]))  # the run's may be among them
-        if told is not None:
-            raise told
-        if len(problems) == len(self._servers):
-            raise NoServerError("; ".join(problems))
+        if refusal is not None and not (unreached and isinstance(refusal, DRPCElsewhereError)):
+            raise refusal
+        if refusal is not None or len(problems) == len(self._servers):
+            raise NoServerError("; ".join(problems))  # the run's may be one of those unreached
         raise DRPCTimeoutError(name, monotonic() - began, 0)
 
     def close(self) -> None:
@@ -136,7 +135,7 @@ class Client:
         self.close()
 
 
-def _server(
+def _make_server(
     name: str, address: str, schemes: Collection[str], token: str | None, tls: Any
 ) -> Server:
     text = address if "://" in address else f"http://{address}"
@@ -151,7 +150,7 @@ def _server(
         advice = f"Write host:port, {forms}."
         raise DRPCUsageError(f"{name}: this is no address of a server:", masked(text), (), advice)
     secure = tls if parts.scheme in ("https", "thrifts") else None
-    where = parts.hostname, port or PORTS[parts.scheme], secure
+    place = parts.hostname, port or PORTS[parts.scheme], secure
     http = parts.scheme.startswith("http")
     if token is not None and not http:
         advice = "Use http://, or let the server answer the function to anyone ('*')."
@@ -160,17 +159,17 @@ def _server(
         if http:
             from trident.client.http_server import HTTPServer
 
-            return HTTPServer(*where, token)
+            return HTTPServer(*place, token)
         from trident.client.thrift_server import ThriftServer
 
-        return ThriftServer(*where)
-    except ImportError as error:  # of a package that is optional
+        return ThriftServer(*place)
+    except ImportError as error:  # of an optional package
         what = f"{name}: it needs a package that is not installed ({error})"
         advice = 'Install it: pip install "trident-spark[drpc]".'
         raise DRPCUsageError(what, "", (), advice) from error
 
 
-def _tls(name: str, ca: Any, certfile: Any, keyfile: Any) -> ssl.SSLContext:
+def _tls_context(name: str, ca: Any, certfile: Any, keyfile: Any) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca)
         if certfile is not None:

@@ -44,7 +44,7 @@ class DRPCClient(Client):
     Raises
     ------
     DRPCUsageError
-        For an address that is none.
+        For an invalid address.
 
     Examples
     --------
@@ -59,6 +59,7 @@ class DRPCClient(Client):
     """
 
     _schemes = PORTS
+    _repeatable = False
 
     @cached_property
     def _threads(self) -> PerProcess[ThreadPoolExecutor]:
@@ -96,7 +97,7 @@ class DRPCClient(Client):
         AnswerLostError
             When the call was sent, and its answer was lost.
         DRPCError
-            What `LocalDRPC.execute` raises, as the last server that was asked told it.
+            What `LocalDRPC.execute` raises, from the last server that was asked.
         """
         _check_text(function, args)
         check_request_id(request_id)
@@ -105,7 +106,7 @@ class DRPCClient(Client):
         def ask(server: Server, within: Within) -> str:
             return server.execute(asked, within)
 
-        return self._ask(function, ask, timeout, repeatable=False)
+        return self._ask(function, ask, timeout)
 
     async def execute_async(
         self,
@@ -115,17 +116,17 @@ class DRPCClient(Client):
         *,
         request_id: str | None = None,
     ) -> str:
-        """Call a function without blocking the event loop; as :meth:`execute`, in a thread of the
-        client's own, of which there are 32."""
+        """Call a function without blocking the event loop; as :meth:`execute`, in one of the
+        client's 32 threads."""
         began = monotonic()
         seconds = self._timeout if timeout is None else timeout
         check_seconds(type(self).__name__, seconds)
 
         def execute() -> str:
-            left = seconds - (monotonic() - began)  # it may have waited for a thread
-            if left <= 0:
-                raise DRPCTimeoutError(function, seconds - left, 0)
-            return self.execute(function, args, left, request_id=request_id)
+            elapsed = monotonic() - began  # it may have waited for a thread
+            if elapsed >= seconds:
+                raise DRPCTimeoutError(function, elapsed, 0)
+            return self.execute(function, args, seconds - elapsed, request_id=request_id)
 
         run = copy_context().run
         return await asyncio.get_running_loop().run_in_executor(self._threads.get(), run, execute)

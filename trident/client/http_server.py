@@ -23,7 +23,7 @@ from trident.wire.headers import KNOWN_IDS, REQUEST_ID, TIMEOUT
 _KEPT = 64
 """Idle connections to one server."""
 _ONCE = Retry(total=False, redirect=False)
-"""Nothing is repeated here: `Client` knows what may be."""
+"""Nothing is repeated here: `Client` knows what may be repeated."""
 
 
 class HTTPServer(Server):
@@ -31,7 +31,7 @@ class HTTPServer(Server):
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, token: str | None) -> None:
         super().__init__(host, port)
-        # Of urllib3's own headers no server here has any use.
+        # No server has a use for urllib3's own headers.
         self._headers = {"User-Agent": SKIP_HEADER, "Accept-Encoding": SKIP_HEADER}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -60,9 +60,9 @@ class HTTPServer(Server):
         within: Within,
         headers: Mapping[str, str] | None = None,
     ) -> BaseHTTPResponse:
-        """Send a request, once; return its response, which has come as a whole."""
+        """Send a request, once; return its whole response."""
         seconds = within.remaining()
-        # A little less than the client's, so that the server tells what it knows of the delay.
+        # A little less than the client's, so that the server's own error comes in time.
         asked = {TIMEOUT: f"{max(seconds * 0.9, seconds - 0.1):.3f}"}
         try:
             return self._pool.get().urlopen(
@@ -88,8 +88,8 @@ class HTTPServer(Server):
 
 
 class _TimedResponse(HTTPResponse):
-    """A response that has come as a whole at a given time, or never: a server may send a byte now
-    and then, and has no more time for that."""
+    """A response that has to be complete at a given time, even if its server sends a byte now and
+    then."""
 
     def __init__(self, sock: Any, *given: Any, until: float, **named: Any) -> None:
         super().__init__(sock, *given, **named)
@@ -103,7 +103,7 @@ class _Until(RawIOBase):
 
     def __init__(self, sock: Any, until: float) -> None:
         self._sock = sock
-        # Open for as long as this is, though the connection closes the socket before the body.
+        # It stays open when the connection closes the socket before the body.
         self._received = sock.makefile("rb", buffering=0)
         self._until = until
 

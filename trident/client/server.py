@@ -22,7 +22,7 @@ class FunctionRequest(NamedTuple):
 class Within(NamedTuple):
     """How long a server has.
 
-    An answer has to come `until` then, by ``time.monotonic()``, and a connection after `connecting`
+    An answer has to come before `until`, by ``time.monotonic()``, and a connection in `connecting`
     seconds.
     """
 
@@ -30,7 +30,7 @@ class Within(NamedTuple):
     connecting: float
 
     def remaining(self) -> float:
-        """Return how many seconds there are, never none: sockets would take that for no limit."""
+        """Return the remaining seconds, never 0: sockets would take that for no limit."""
         return max(0.001, self.until - monotonic())
 
 
@@ -49,8 +49,8 @@ class Server(ABC):
     def execute(self, asked: FunctionRequest, within: Within) -> str:
         """Call a function; a server is asked before its first call whether it knows ids.
 
-        Raises the DRPCError that the server told, LostError where the connection ended after the
-        call was sent, TimeoutError where there was no answer in time, and OSError where it could
+        Raises the DRPCError that the server answers with, LostError if the connection ended after
+        the call was sent, TimeoutError if no answer came in time, and OSError if the server could
         not be reached.
         """
         if self.knows_ids is None:
@@ -62,7 +62,7 @@ class Server(ABC):
 
     @abstractmethod
     def _ask_for_ids(self, within: Within) -> bool:
-        """Ask, by what runs nothing on any server, whether it knows ids."""
+        """Ask whether it knows ids, by a request that runs nothing on any server."""
 
     @abstractmethod
     def _execute(self, asked: FunctionRequest, within: Within) -> str:
@@ -94,5 +94,5 @@ class PerProcess(Generic[T]):
         return made
 
     def pop(self) -> T | None:
-        """Take out that of this process, where there is one; another one is made when asked."""
+        """Take out the one of this process, if it was made; :meth:`get` makes another one."""
         return self._made.pop(os.getpid(), None)

@@ -27,7 +27,7 @@ class StateValue(NamedTuple):
     """A value, and what it is of."""
 
     value: Any
-    """The value; None where there is none."""
+    """The value; None without one."""
     txid: int | None
     """The batch that it is of; None before the first."""
 
@@ -89,7 +89,7 @@ class StateClient(Client):
     Raises
     ------
     DRPCUsageError
-        For an address that is none.
+        For an invalid address.
 
     Examples
     --------
@@ -106,6 +106,7 @@ class StateClient(Client):
     """
 
     _schemes = ("http", "https")
+    _repeatable = True
 
     def states(self, timeout: float | None = None) -> Mapping[str, StateInfo]:
         """Return the states that there are, by name, as far as the caller may read them.
@@ -118,14 +119,14 @@ class StateClient(Client):
         Raises
         ------
         DRPCError
-            What the last server that was asked told.
+            The error of the last server that was asked.
         """
-        told = self._get("the states", "", None, timeout)["states"]
+        answer = self._ask_json("the states", "", timeout=timeout)
         return {
             each["name"]: StateInfo(
                 **{**each, "key": _types(each["key"]), "value": _types(each["value"])}
             )
-            for each in told
+            for each in answer["states"]
         }
 
     def get(
@@ -151,16 +152,16 @@ class StateClient(Client):
         MalformedRequestError
             For a key that the state can't have.
         DRPCError
-            What the last server that was asked told.
+            The error of the last server that was asked.
         """
         below = f"/{quote(name, safe='')}"
         if key is not None:
             below += f"/{quote(text_of_key(_key(key)), safe='')}"
         try:
-            told = self._get(name, below, read, timeout)
+            answer = self._ask_json(name, below, read, timeout)
         except NoSuchKeyError as error:
             return StateValue(None, error.txid)
-        return StateValue(untagged(told["value"]), told["txid"])
+        return StateValue(untagged(answer["value"]), answer["txid"])
 
     def multiGet(
         self,
@@ -174,9 +175,9 @@ class StateClient(Client):
 
         The parameters and errors are those of :meth:`get`.
         """
-        path = f"{_STATES}/{quote(name, safe='')}:batchGet"
-        told = self._post(name, path, {"keys": _keys(keys)}, read, timeout)
-        return StateValues(untagged(told["values"]), told["txid"])
+        below, asked = f"/{quote(name, safe='')}:batchGet", {"keys": _keys(keys)}
+        answer = self._ask_json(name, below, read, timeout, asked)
+        return StateValues(untagged(answer["values"]), answer["txid"])
 
     def batchGet(
         self,
@@ -209,37 +210,30 @@ class StateClient(Client):
             what = f"StateClient: batchGet takes the keys of each state, found {given!r:.200}"
             raise DRPCUsageError(what, "", (), 'As in {"counts": ["cat"], "total": None}.')
         asked = {name: None if keys is None else _keys(keys) for name, keys in states.items()}
-        path = f"{_STATES}:batchGet"
-        told = self._post(", ".join(states), path, {"states": asked}, read, timeout)["states"]
+        answer = self._ask_json(", ".join(states), ":batchGet", read, timeout, {"states": asked})
         return {
             name: StateValue(untagged(found["value"]), found["txid"])
             if "value" in found
             else StateValues(untagged(found["values"]), found["txid"])
-            for name, found in told.items()
+            for name, found in answer["states"].items()
         }
 
-    def _get(self, name: str, below: str, read: Read | None, timeout: float | None) -> Any:
-        return self._told(name, "GET", f"{_STATES}{below}", None, read, timeout)
-
-    def _post(self, name: str, path: str, body: Any, read: Read, timeout: float | None) -> Any:
-        return self._told(name, "POST", path, orjson.dumps(body), read, timeout)
-
-    def _told(
+    def _ask_json(
         self,
         name: str,
-        method: str,
-        path: str,
-        body: bytes | None,
-        read: Read | None,
-        timeout: float | None,
+        below: str,
+        read: Read = "committed",
+        timeout: float | None = None,
+        body: Mapping[str, Any] | None = None,
     ) -> Any:
-        """What a server tells, as JSON."""
-        if read is not None and read not in READS:
+        """Return the JSON of an answer: to a GET, or to a POST with a body."""
+        if read not in READS:
             raise DRPCUsageError("StateClient: read is one of these, not", str(read), READS)
-        path += f"?read={read}" if read == "latest" else ""
+        path = f"{_STATES}{below}{'?read=latest' if read == 'latest' else ''}"
+        method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
 
         def ask(server: HTTPServer, within: Within) -> Any:
-            answer = server.request(method, path, body, within)
+            answer = server.request(method, path, data, within)
             if answer.status != 200:
                 raise read_error(name, "", answer.status, answer.data)
             try:
@@ -247,11 +241,11 @@ class StateClient(Client):
             except ValueError as error:
                 raise DRPCInternalError(name, "", "status 200, and no JSON") from error
 
-        return self._ask(name, ask, timeout, repeatable=True)
+        return self._ask(name, ask, timeout)
 
 
 def _key(key: Any) -> Sequence[Any]:
-    """A key as a sequence of fields; DRPCUsageError for a field that no key can have."""
+    """Return a key as a sequence of fields; DRPCUsageError for a field that no key can have."""
     sequence = key if isinstance(key, tuple | list) else (key,)
     try:
         needs_tags(list(sequence))
@@ -261,7 +255,7 @@ def _key(key: Any) -> Sequence[Any]:
 
 
 def _keys(keys: Sequence[Any]) -> list[Any]:
-    if isinstance(keys, str | bytes):  # whose letters would be taken for keys
+    if isinstance(keys, str | bytes):  # its letters would be taken for keys
         raise DRPCUsageError("StateClient: keys are a list of them, not", str(keys))
     return [json_of_key(_key(key)) for key in keys]
 

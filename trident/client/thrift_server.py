@@ -35,7 +35,7 @@ class ThriftServer(Server):
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         super().__init__(host, port)
-        self._where = host, port
+        self._place = host, port
         self._tls = tls
         self._idle: PerProcess[deque[socket.socket]] = PerProcess(deque)
 
@@ -84,10 +84,10 @@ class ThriftServer(Server):
                 return connection
             connection.close()
         try:
-            connection = socket.create_connection(self._where, within.connecting)
+            connection = socket.create_connection(self._place, within.connecting)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
-                return self._tls.wrap_socket(connection, server_hostname=self._where[0])
+                return self._tls.wrap_socket(connection, server_hostname=self._place[0])
         except TimeoutError as error:
             raise ConnectionError(f"no connection within {within.connecting:.2f} s") from error
         return connection
@@ -106,15 +106,15 @@ def _receive(connection: socket.socket, size: int, within: Within) -> bytes:
 
 
 def _error(asked: FunctionRequest, reply: Message) -> DRPCError:
-    """What the server told instead of an answer."""
+    """Return the error that a reply stands for."""
     function, args, fields = asked.function, asked.args, reply.fields
     if reply.kind == EXCEPTION:
-        return DRPCInternalError(function, args, str(fields.get(1, "no reason was told")))
+        return DRPCInternalError(function, args, str(fields.get(1, "no reason was given")))
     if isinstance(refused := fields.get(2), dict):
         return DRPCAccessError(function, str(refused.get(1)))
-    told = fields.get(1)
-    failed: dict[int, Any] = told if isinstance(told, dict) else {}
+    given = fields.get(1)
+    failed: dict[int, Any] = given if isinstance(given, dict) else {}
     status, body = failed.get(STATUS), failed.get(BODY)
     if isinstance(status, int) and isinstance(body, str):
         return read_error(function, args, status, body.encode())
-    return read_exception(function, args, failed.get(2), str(failed.get(1, "no reason was told")))
+    return read_exception(function, args, failed.get(2), str(failed.get(1, "no reason was given")))
