@@ -12,6 +12,7 @@ from trident.backends.rows.catalog import bad_rows
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.errors import RefusedRowError, TooManyBadRowsError, shown_row
 from trident.backends.rows.merging import check_unique, last_of_keys, merging, ranked
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.target import BAD, DELETED, NUMBER, ORDER, PART, REASON, SOURCE, Target
 from trident.states.printable import one_line, shortened
 from trident.states.values import Token
@@ -31,10 +32,15 @@ _LONGEST_ROW = 1_000_000
 class Refusals:
     """Writes the rows of one batch of a state where some of them may be refused."""
 
-    connection: Connection
+    pipeline: Pipeline
     database: RowsDatabase
     target: Target
     token: Token
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the open transaction."""
+        return self.pipeline.connection
 
     @property
     def where(self) -> str:
@@ -170,8 +176,9 @@ class Refusals:
         self.connection.execute(staging.update().where(this).values(told))
 
     def _merge(self, target: Target, table: Table, rows: Subquery) -> None:
-        merging(self.database, target, table, rows).run(self.connection)
-        self.database.check_deferred(self.connection)
+        merging(self.database, target, table, rows).run(self.pipeline)
+        self.database.check_deferred(self.pipeline)
+        self.pipeline.send()
 
     # Both.
 

@@ -167,7 +167,7 @@ class RowsDatabaseConformance(ABC):
         with _raised(RuntimeError):
             delete_and_fail()
         assert self.found(writer) == [(1, 1, "a")], (
-            "connect() returns a connection of which begin(), or the driver, begins transactions"
+            "connect() returns a connection; beginning, or its driver, begins transactions"
         )
 
     def test_values_of_each_type_come_back(self) -> None:
@@ -287,7 +287,7 @@ class RowsDatabaseConformance(ABC):
             thread.join()
         assert not failed, f"the record's row is locked, and others wait for it: {failed}"
         assert self.found(writer) == [(1, 1, "a"), (2, 2, "b")], (
-            "rows were merged twice: SELECT … FOR UPDATE, or begin(), has to lock the record"
+            "rows were merged twice: SELECT … FOR UPDATE, or beginning, has to lock the record"
         )
 
     def test_a_task_that_was_overtaken_writes_nothing(self) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from trident.backends.rows.pipeline import Pipeline, Statement
 from trident.states.errors import MissingDriverError
 from trident.states.finding import Finding
 
@@ -38,6 +39,8 @@ class RowsDatabase(ABC):
     beside their part."""
     pings: ClassVar[bool] = True
     """Whether a kept connection is tried by a statement; else :meth:`is_elsewhere` knows."""
+    beginning: Sequence[str] = ()
+    """The statements that begin a transaction, where the driver doesn't by itself."""
     finds_duplicates: ClassVar[bool] = False
     """Whether an upsert of two rows of one key is refused by the database itself."""
 
@@ -62,7 +65,7 @@ class RowsDatabase(ABC):
     @abstractmethod
     def connect(self) -> Any:
         """Return a new connection of the driver's, outside a transaction, that begins them by
-        itself."""
+        itself or by :attr:`beginning`."""
 
     @abstractmethod
     def upsert(
@@ -95,9 +98,9 @@ class RowsDatabase(ABC):
         """
         connection.execute(staging.insert(), rows.to_pylist())
 
-    def empty(self, connection: Connection, staging: Table, rows: int) -> None:
-        """Delete all rows of the staging table, about so many, in the transaction that is open."""
-        connection.execute(staging.delete())
+    def empty(self, pipeline: Pipeline, staging: Table) -> None:
+        """Delete all rows of the staging table, in the transaction that is open."""
+        pipeline.add(staging.delete())
 
     def options(self, connection: Connection, like: Table | None = None) -> Mapping[str, Any]:
         """Return what SQLAlchemy is told of a table that is made, beside its columns.
@@ -113,14 +116,21 @@ class RowsDatabase(ABC):
         """Yield why rows can't be written to the user's table, whatever they are."""
         return iter(())
 
-    def begin(self, connection: Connection) -> None:
-        """Prepare a transaction that has just begun, of which nothing was asked yet."""
+    def send(self, connection: Connection, statements: Sequence[Statement]) -> None:
+        """Run statements in order; each result goes to the statement's check."""
+        for sql, parameters, check in statements:
+            if isinstance(sql, str):
+                result = connection.exec_driver_sql(sql)
+            else:
+                result = connection.execute(sql, parameters)
+            if check is not None:
+                check(result)
 
     def is_elsewhere(self, connection: Any) -> bool:
         """Return whether a kept connection of the driver's leads to what isn't there any more."""
         return False
 
-    def check_deferred(self, connection: Connection) -> None:
+    def check_deferred(self, pipeline: Pipeline) -> None:
         """Have checked now what would be checked when the transaction is committed: by then the log
         says that the batch is, and no row can be refused any more."""
 
@@ -143,9 +153,16 @@ class RowsDatabase(ABC):
     def transaction(self) -> Iterator[Connection]:
         """Lend a connection in a transaction; it is committed at the end, rolled back after an
         error."""
+        with self.pipeline() as pipeline:
+            yield pipeline.connection
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """Lend a transaction whose statements are sent together, as :meth:`transaction` does."""
         with explained(self), self.engine.begin() as connection:
-            self.begin(connection)
-            yield connection
+            pipeline = Pipeline(self.send, connection, [*map(Statement, self.beginning)])
+            yield pipeline
+            pipeline.send()
 
 
 @contextmanager

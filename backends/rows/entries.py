@@ -10,11 +10,16 @@ import orjson
 
 from trident.backends.rows.catalog import CATALOG, catalog
 from trident.backends.rows.database import alchemy
+from trident.backends.rows.pipeline import Pipeline
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable, Row
+
+
+class OvertakenError(Exception):
+    """An entry is not as it was found: another driver has changed it."""
 
 
 class Entry(NamedTuple):
@@ -88,12 +93,17 @@ def waits(old: ControlRecord, new: ControlRecord) -> bool:
     return pending and old.log_id == new.log_id and new.is_committed(*old.token)
 
 
-def change(connection: Connection, found: Entry, left: Entry) -> bool:
-    """Put an entry in the place of what was found; return whether that was still there."""
-    told = {"now": left.control, "how": left.kept, "who": left.parts, "state": found.name}
+def change(pipeline: Pipeline, found: Entry, left: Entry) -> None:
+    """Put an entry in the place of what was found; it raises OvertakenError where that is gone."""
+    parameters = {"now": left.control, "how": left.kept, "who": left.parts, "state": found.name}
     if found.control is not None:
-        told["before"] = found.control
-    return connection.execute(_change(is_first=found.control is None), told).rowcount == 1
+        parameters["before"] = found.control
+    pipeline.add(_change(is_first=found.control is None), parameters, _check_changed)
+
+
+def _check_changed(result: Any) -> None:
+    if result.rowcount != 1:
+        raise OvertakenError
 
 
 @cache

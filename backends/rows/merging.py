@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import DuplicateKeyError
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.target import DELETED, Target
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ class Merge:
     several: Executable | None
     changes: tuple[Executable, ...]
 
-    def run(self, connection: Connection, given: Mapping[str, Any] | None = None) -> None:
-        """Merge them in the open transaction; raise DuplicateKeyError for two last rows of one
+    def run(self, pipeline: Pipeline, parameters: Mapping[str, Any] | None = None) -> None:
+        """Merge them in the open transaction; it raises DuplicateKeyError for two last rows of one
         key."""
-        if self.several is not None:
-            found = connection.execute(self.several, given).first()
+        if self.several is not None:  # first, as the changes would be refused for it
+            found = pipeline.connection.execute(self.several, parameters).first()
             _raise_several(found, self.database, self.target)
         for change in self.changes:
-            connection.execute(change, given)
+            pipeline.add(change, parameters)
 
 
 def merging(database: RowsDatabase, target: Target, table: Table, rows: Subquery) -> Merge:

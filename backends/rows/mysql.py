@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.target import PART
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateUnavailableError, StateURLError
@@ -178,13 +179,13 @@ class MySQL(RowsDatabase):
             for values in _cut(lines, min(_STATEMENT, most)):
                 connection.exec_driver_sql(head + values, execution_options={"no_parameters": True})
 
-    def empty(self, connection: Connection, staging: Table, rows: int) -> None:
+    def empty(self, pipeline: Pipeline, staging: Table) -> None:
         # Of what is committed, by its key: a late task's rows are locked until it has ended.
-        sql = alchemy()
         part = staging.c[PART]
-        parts = connection.execute(sql.select(part).distinct()).scalars().all()
+        committed = alchemy().select(part).distinct()
+        parts = pipeline.connection.execute(committed).scalars().all()
         if parts:
-            connection.execute(staging.delete().where(part.in_(parts)))
+            pipeline.add(staging.delete().where(part.in_(parts)))
 
     def options(self, connection: Connection, like: Table | None = None) -> Mapping[str, Any]:
         if like is not None:  # so that keys are compared as there

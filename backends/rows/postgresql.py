@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.postgres.connections import OPTIONS, Database, address, examined
-from trident.backends.postgres.driver import definition
+from trident.backends.postgres.driver import definition, driver
 from trident.backends.postgres.errors import of_driver
 from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import CHANGED, RefusedRowError
 from trident.backends.rows.merging import Change
+from trident.backends.rows.pipeline import Pipeline, Statement
 from trident.backends.sockets import is_quiet
 from trident.backends.state_url import StateURL
 from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
@@ -21,7 +23,7 @@ from trident.states.finding import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Executable, Select, Table
+    from sqlalchemy import Connection, Dialect, Executable, Select, Table
 
 _SECONDS = 600.0
 """How long a statement may take, unless the URL says another time."""
@@ -74,14 +76,30 @@ class PostgreSQL(RowsDatabase):
         # What the server has said, unasked, is its farewell.
         return connection.closed or not is_quiet(connection.fileno())
 
-    def begin(self, connection: Connection) -> None:
+    @property
+    def beginning(self) -> Sequence[str]:  # type: ignore[override]
         # Who stands still loses the locks before others, as the next driver, give up waiting.
         patience = min(_LOCK_SECONDS, self.server.timeout)
-        _psycopg(connection).execute(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; "
-            f"SET LOCAL idle_in_transaction_session_timeout = '{patience / 2 * 1000:.0f}ms'; "
-            f"SET LOCAL lock_timeout = '{patience * 1000:.0f}ms'"
+        return (
+            "BEGIN ISOLATION LEVEL READ COMMITTED",
+            f"SET LOCAL idle_in_transaction_session_timeout = '{patience / 2 * 1000:.0f}ms'",
+            f"SET LOCAL lock_timeout = '{patience * 1000:.0f}ms'",
         )
+
+    def send(self, connection: Connection, statements: Sequence[Statement]) -> None:
+        if len(statements) == 1:  # which SQLAlchemy may have compiled before
+            super().send(connection, statements)
+            return
+        # In one message of the simple protocol. psycopg's own pipeline ends with a Flush, after
+        # which the server doesn't count how long a transaction is idle.
+        session = _psycopg(connection)
+        quoting = driver().ClientCursor(session)
+        texts = [_text(quoting, connection.dialect, each) for each in statements]
+        results = session.execute(";\n".join(texts))
+        for statement in statements:
+            if statement.check is not None:
+                statement.check(results)
+            results.nextset()
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
         from trident.backends.rows.copying import copy
@@ -95,11 +113,11 @@ class PostgreSQL(RowsDatabase):
 
         return MergeInto(table, key, changed, rows)
 
-    def empty(self, connection: Connection, staging: Table, rows: int) -> None:
+    def empty(self, pipeline: Pipeline, staging: Table) -> None:
         # Deleted rows stay until a vacuum; but a new file for a few rows takes longer than they do.
         name = _named(staging)
         text = name.replace("'", "''")
-        _psycopg(connection).execute(
+        pipeline.add(
             f"""
             DO $$ BEGIN
                 IF pg_relation_size('{text}'::regclass) > {_OFTEN} THEN
@@ -112,8 +130,8 @@ class PostgreSQL(RowsDatabase):
             END $$"""
         )
 
-    def check_deferred(self, connection: Connection) -> None:
-        _psycopg(connection).execute("SET CONSTRAINTS ALL IMMEDIATE")
+    def check_deferred(self, pipeline: Pipeline) -> None:
+        pipeline.add("SET CONSTRAINTS ALL IMMEDIATE")
 
     def incarnation(self, connection: Connection) -> str:
         return str(_psycopg(connection).execute(INCARNATION).fetchone()[0])
@@ -154,6 +172,19 @@ def from_url(url: StateURL) -> PostgreSQL:
 
 def _psycopg(connection: Connection) -> Any:
     return connection.connection.driver_connection
+
+
+def _text(quoting: Any, dialect: Dialect, statement: Statement) -> str:
+    """A statement with its parameters in it, quoted by the driver."""
+    if isinstance(statement.sql, str):
+        return statement.sql
+    state = _compiled(statement.sql, dialect).construct_expanded_state(statement.parameters)
+    return str(quoting.mogrify(state.statement, state.parameters))
+
+
+@lru_cache
+def _compiled(sql: Executable, dialect: Dialect) -> Any:
+    return sql.compile(dialect=dialect)  # type: ignore[attr-defined]
 
 
 def _named(table: Table) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.database import RowsDatabase, alchemy
 from trident.backends.rows.errors import CHANGED, RefusedRowError, TableMismatchError
 from trident.backends.rows.merging import Change
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite.connections import file_identity
 from trident.backends.state_url import StateURL
@@ -55,6 +56,8 @@ class SQLite(RowsDatabase):
     hosted = "driver"
     zoned = False
     dialect = "sqlite"
+    # A transaction that read first could not begin to write while another one has written.
+    beginning = ("BEGIN IMMEDIATE",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", os.path.realpath(self.path))
@@ -79,10 +82,6 @@ class SQLite(RowsDatabase):
     def is_elsewhere(self, connection: Any) -> bool:
         return bool(connection.file != file_identity(self.path))
 
-    def begin(self, connection: Connection) -> None:
-        # A transaction that read first could not begin to write while another one has written.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
     def upsert(
         self, table: Table, key: Sequence[str], changed: Mapping[str, Change], rows: Select[Any]
     ) -> Executable:
@@ -102,7 +101,8 @@ class SQLite(RowsDatabase):
         columns = [_bindable(self, name, rows.column(name)) for name in names]
         super().load(connection, staging, rows.from_arrays(columns, names=names))
 
-    def check_deferred(self, connection: Connection) -> None:
+    def check_deferred(self, pipeline: Pipeline) -> None:
+        connection = pipeline.connection
         told = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
         if connection.exec_driver_sql(told).first() is None:
             return

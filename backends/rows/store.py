@@ -14,8 +14,16 @@ from trident.backends.rows.bad_rows import Refusals, sources
 from trident.backends.rows.catalog import bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
-from trident.backends.rows.entries import Entry, change, entry_of, locked, waits
+from trident.backends.rows.entries import (
+    Entry,
+    OvertakenError,
+    change,
+    entry_of,
+    locked,
+    waits,
+)
 from trident.backends.rows.errors import RefusedRowError
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.target import BAD, NUMBER, PART, REASON, SOURCE, Target
 from trident.backends.rows.waiting import check_whole, merge_of, staging_table, users_table
 from trident.states.backing_map import IBackingMap
@@ -30,7 +38,7 @@ from trident.states.values import Token
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Table
 
 Change = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and what that has to be before."""
@@ -72,21 +80,21 @@ class RowsStore(IBackingMap):
             self._stage(record, careful=True)
 
     def _stage(self, record: ControlRecord, *, careful: bool) -> None:
-        with self._begun(record) as (connection, target):
-            self._load(connection, target, record.token, careful)
+        with self._begun(record) as (pipeline, target):
+            self._load(pipeline, target, record.token, careful)
 
     @contextmanager
-    def _begun(self, record: ControlRecord) -> Iterator[tuple[Connection, Target]]:
+    def _begun(self, record: ControlRecord) -> Iterator[tuple[Pipeline, Target]]:
         """A transaction that ends well only where `record` is still the one that has begun."""
         states = catalog()
         begun = states.c.name == self.prefix, states.c.control == record.encode()
         fence = alchemy().select(states.c.kept).where(*begun)
-        with self._database.transaction() as connection:
-            kept = connection.execute(fence).scalar()
+        with self._database.pipeline() as pipeline:
+            kept = pipeline.connection.execute(fence).scalar()
             if kept is None:
                 raise StaleBatchError(record.token)
-            yield connection, Target.decode(kept)
-            if connection.execute(fence.with_for_update(read=True)).first() is None:
+            yield pipeline, Target.decode(kept)
+            if pipeline.connection.execute(fence.with_for_update(read=True)).first() is None:
                 raise StaleBatchError(record.token)
 
     # Both.
@@ -107,7 +115,7 @@ class RowsStore(IBackingMap):
         self._kept = token, rows
         self.written(token, {part: rows.num_rows})
 
-    def _load(self, connection: Connection, target: Target, token: Token, careful: bool) -> None:
+    def _load(self, pipeline: Pipeline, target: Target, token: Token, careful: bool) -> None:
         """Write the rows that are kept of an attempt into the staging table."""
         if self._kept is None or self._kept[0] != token:
             return
@@ -115,10 +123,9 @@ class RowsStore(IBackingMap):
         staging = staging_table(target, (*rows.schema.names, *[REASON, BAD] * target.dead_letters))
         keyless = target.dead_letters and any(rows.column(name).null_count for name in target.key)
         if careful or keyless:
-            refusals = Refusals(connection, self._database, target, token)
-            refusals.load(staging, rows)
+            Refusals(pipeline, self._database, target, token).load(staging, rows)
         else:
-            self._database.load(connection, staging, rows)
+            self._database.load(pipeline.connection, staging, rows)
 
     # The driver.
 
@@ -191,12 +198,11 @@ class RowsStore(IBackingMap):
     def _tried(
         self, changes: Sequence[Change], known: Entry | None, *, careful: bool
     ) -> tuple[ExitStack, Sequence[Entry]] | None:
-        with ExitStack() as transaction:
-            connection = transaction.enter_context(self._database.transaction())
-            left = self._replaced(connection, changes, known, careful)
-            if left is not None:
-                return transaction.pop_all(), left
-            connection.rollback()
+        with suppress(OvertakenError), ExitStack() as transaction:
+            pipeline = transaction.enter_context(self._database.pipeline())
+            left = self._replaced(pipeline, changes, known, careful)
+            pipeline.send()
+            return transaction.pop_all(), left
         return None
 
     def incarnation(self) -> str:
@@ -214,13 +220,9 @@ class RowsStore(IBackingMap):
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
     def _replaced(
-        self,
-        connection: Connection,
-        changes: Sequence[Change],
-        known: Entry | None,
-        careful: bool,
-    ) -> Sequence[Entry] | None:
-        """Replace records, in the order given; None where one is not as expected.
+        self, pipeline: Pipeline, changes: Sequence[Change], known: Entry | None, careful: bool
+    ) -> Sequence[Entry]:
+        """Replace records, in the order given; raise OvertakenError where one is not as expected.
 
         What is `known` of a single one, as this process has left it, needn't be read.
         """
@@ -228,21 +230,19 @@ class RowsStore(IBackingMap):
         if known is not None and self._goes_on(known.record, told[known.name]):
             found: Mapping[str, Entry] = {known.name: known}
         else:
-            found = locked(connection, told)
+            found = locked(pipeline.connection, told)
         for name, _, expected in changes:
             if str(name) not in found or found[str(name)].control != expected:
-                return None
+                raise OvertakenError
         for name in found.keys() - told.keys():
             old = found[name].record
             if old is not None and waits(old, told[str(changes[0][0])]):
-                self._become(connection, found[name], old.announced(), careful)
-        left = [self._become(connection, found[name], new, careful) for name, new in told.items()]
-        if None in left:
-            return None
+                self._become(pipeline, found[name], old.announced(), careful)
+        left = [self._become(pipeline, found[name], new, careful) for name, new in told.items()]
         olds = {name: found[name].record for name in told}
         if any(new.ready and (old := olds[name]) and old.ready for name, new in told.items()):
-            self._database.check_deferred(connection)
-        return [each for each in left if each is not None]
+            self._database.check_deferred(pipeline)
+        return left
 
     def _goes_on(self, old: ControlRecord | None, new: ControlRecord) -> bool:
         """Whether the catalog need not be searched for batches that wait.
@@ -254,10 +254,8 @@ class RowsStore(IBackingMap):
             return old is not None
         return self._has_begun and old.committed >= old.token.txid
 
-    def _become(
-        self, connection: Connection, found: Entry, new: ControlRecord, careful: bool
-    ) -> Entry | None:
-        """Change a record, and do what that means; None where it was not as it was found."""
+    def _become(self, pipeline: Pipeline, found: Entry, new: ControlRecord, careful: bool) -> Entry:
+        """Change a record, and do what that means; return the entry as it is then."""
         old, written = found.record, self._written
         begins = old is None or old.token != new.token
         readies = not begins and new.ready and old is not None and not old.ready
@@ -269,40 +267,37 @@ class RowsStore(IBackingMap):
             counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
             own = self._kept is not None and self._kept[0] == new.token
             left = left._replace(parts=counted, whole=own and len(parts) == 1)
-        if not change(connection, found, left):
-            return None
+        change(pipeline, found, left)
         if old is not None and waits(replace(old, log_id=new.log_id), new):
-            self._merge(connection, found, old.token, careful)
+            self._merge(pipeline, found, old.token, careful)
         if begins:  # nothing that was left there counts
             self._has_begun = not new.is_unused
             kept = Target.decode(found.kept)
             unfinished = old is None or old.committed < old.token.txid  # else the merge emptied it
             for target in {kept.staging: kept, self._target.staging: self._target}.values():
                 if target.staging and (unfinished or kept.staging != self._target.staging):
-                    self._database.empty(
-                        connection, staging_table(target, (PART, *target.staged)), 0
-                    )
+                    self._database.empty(pipeline, staging_table(target, (PART, *target.staged)))
         elif readies:
-            self._load(connection, Target.decode(found.kept), new.token, careful)
-            self._asked = self._database.incarnation(connection)
+            self._load(pipeline, Target.decode(found.kept), new.token, careful)
+            self._asked = self._database.incarnation(pipeline.connection)
         return left
 
-    def _merge(self, connection: Connection, found: Entry, token: Token, careful: bool) -> None:
+    def _merge(self, pipeline: Pipeline, found: Entry, token: Token, careful: bool) -> None:
         parts = found.counted
         if not parts:
             return
-        target, due = Target.decode(found.kept), sum(parts.values())
+        target = Target.decode(found.kept)
         staging = staging_table(target, (PART, *target.staged))
         if not found.whole:
-            check_whole(connection, self._database, staging, parts)
-        refusals = Refusals(connection, self._database, target, token)
+            check_whole(pipeline.connection, self._database, staging, parts)
+        refusals = Refusals(pipeline, self._database, target, token)
         if careful:
             refusals.merge(users_table(target), staging, parts)
         else:
-            merge_of(self._database, found.kept).run(connection, {"parts": list(parts)})
+            merge_of(self._database, found.kept).run(pipeline, {"parts": list(parts)})
         if target.dead_letters:
             refusals.put_aside(staging, parts, found.name)
-        self._database.empty(connection, staging, due)
+        self._database.empty(pipeline, staging)
 
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""

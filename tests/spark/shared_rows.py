@@ -8,15 +8,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
 from tests.spark.files import wait_for
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.sqlite import SQLite
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True)
@@ -30,11 +27,11 @@ class SharedFile(SQLite):
     hosted = "executor"
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def pipeline(self) -> Iterator[Pipeline]:
         if TaskContext.get() is not None and self._takes("hold"):
             wait_for(self.beside("release"))
-        with super().transaction() as connection:
-            yield connection
+        with super().pipeline() as pipeline:
+            yield pipeline
         if TaskContext.get() is not None and self._takes("die"):
             os._exit(1)
 

@@ -38,8 +38,7 @@ for database in DATABASES:
 
 
 class NoTransactions(SQLite):
-    def begin(self, connection: Any) -> None:
-        pass
+    beginning = ()
 
 
 class NoReasons(SQLite):
@@ -53,7 +52,7 @@ class NoSums(SQLite):
 
 
 class NoTidying(SQLite):
-    def empty(self, connection: Any, staging: Any, rows: int) -> None:
+    def empty(self, pipeline: Any, staging: Any) -> None:
         pass
 
 
