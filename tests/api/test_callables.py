@@ -10,7 +10,7 @@ import pytest
 
 from trident.errors import EmittedValueError, OperationError, OperationTypeError
 from trident.kernels.task import StepName, Task
-from trident.kernels.tuple_kernels import EachKernel
+from trident.kernels.tuple_kernels import EachKernel, FlatMapKernel, MapKernel
 from trident.operations.callables import (
     CallableColumn,
     CallableConsumer,
@@ -21,7 +21,7 @@ from trident.operations.callables import (
     Native,
     native,
 )
-from trident.operations.interfaces import Function, PlainFunction
+from trident.operations.interfaces import Function, Operation, PlainFunction
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 
@@ -30,10 +30,14 @@ def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...
     return made_by(CallableFunction(function), outputs, *values)
 
 
-def made_by(function: Function, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
-    """What a function appends to a tuple; raises what it raised."""
+KERNELS = {CallableMap: MapKernel, CallableFlatMap: FlatMapKernel}
+
+
+def made_by(operation: Operation, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What an operation makes of a tuple; raises what it raised."""
+    kind: Any = KERNELS.get(type(operation), EachKernel)
     names = Fields.of([f"x{place}" if place else "x" for place in range(len(values))])
-    kernel = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
+    kernel = kind(StepName("f", "job.py:1"), operation, names, (), Fields.of(outputs).names)
     block = Block({name: [value] for name, value in zip(names, values, strict=True)}, 1)
     try:
         return list(kernel.apply(block, Task(1, None, 0, 1)).tuples(kernel.outputs))
@@ -83,10 +87,8 @@ def test_a_plain_value_in_place_of_an_iterable_is_told_of_with_column() -> None:
     for returned in (7, "ab"):
         with pytest.raises(EmittedValueError, match=r"write withColumn\(name, function\)"):
             rows(lambda x, returned=returned: returned, "x")
-        with pytest.raises(EmittedValueError, match=r"write withColumn\(name, function\)"):
-            CallableFunction(lambda x, returned=returned: returned).expand("x")
         with pytest.raises(EmittedValueError) as found:
-            CallableFlatMap(lambda _, returned=returned: returned, 1).execute(("x",))  # type: ignore[arg-type]
+            made_by(CallableFlatMap(lambda _, returned=returned: returned), "a", "x")
         assert "withColumn" not in str(found.value)
 
 
@@ -117,32 +119,31 @@ def test_a_filter_returns_a_bool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "width", "row"),
+    ("returned", "outputs", "row"),
     [
-        ("x", 1, ("x",)),
-        (None, 1, (None,)),
-        (("x",), 1, ("x",)),
-        (["x"], 1, (["x"],)),
-        (("x", 1), 2, ("x", 1)),
-        (["x", 1], 2, ("x", 1)),
+        ("x", "a", ("x",)),
+        (None, "a", (None,)),
+        (("x",), "a", ("x",)),
+        (["x"], "a", (["x"],)),
+        (("x", 1), "a, b", ("x", 1)),
+        (["x", 1], "a, b", ("x", 1)),
     ],
 )
-def test_map_returns_the_new_tuple(returned: Any, width: int, row: Any) -> None:
-    assert CallableMap(lambda _: returned, width).execute(("x",)) == row  # type: ignore[arg-type]
+def test_map_returns_the_new_tuple(returned: Any, outputs: str, row: Any) -> None:
+    assert made_by(CallableMap(lambda _: returned), outputs, "x") == [row]
 
 
 @pytest.mark.parametrize("returned", [None, "xy", 7, ("x",)])
 def test_map_to_several_fields_returns_a_row_of_them(returned: Any) -> None:
     with pytest.raises(EmittedValueError):
-        CallableMap(lambda _: returned, 2).execute(("x",))  # type: ignore[arg-type]
+        made_by(CallableMap(lambda _: returned), "a, b", "x")
 
 
 def test_flat_map_returns_an_iterable_of_tuples() -> None:
-    split = CallableFlatMap(str.split, 1)
-    assert split.execute(("a b",)) == [("a",), ("b",)]  # type: ignore[arg-type]
-    assert CallableFlatMap(lambda _: None, 1).execute(("x",)) == []  # type: ignore[arg-type]
+    assert made_by(CallableFlatMap(str.split), "a", "a b") == [("a",), ("b",)]
+    assert made_by(CallableFlatMap(lambda _: None), "a", "x") == []
     with pytest.raises(EmittedValueError, match="returned str"):
-        CallableFlatMap(str.upper, 1).execute(("x",))  # type: ignore[arg-type]
+        made_by(CallableFlatMap(str.upper), "a", "x")
 
 
 def test_a_consumer_gets_the_values() -> None:

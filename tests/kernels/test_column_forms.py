@@ -135,7 +135,7 @@ def test_only_what_the_library_surely_makes_goes_unchecked(
     stream = TridentTopology().newStream("s", FixedBatchSpout("text string", 1))
     made = stream.each if isinstance(operation, Split) else stream.aggregate
     node = made("text", operation, field)._node
-    check = type_check(STEP, node.facts.operation, node.facts.makes)
+    check = type_check(STEP, node.operation, node.makes)
     assert (check is not None) is checked
 
 

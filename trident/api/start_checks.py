@@ -165,7 +165,7 @@ def _may_act(node: Node) -> bool:
     """Whether a step may do more than make tuples."""
     if node.updates is not None:
         return True
-    operation = node.facts.operation
+    operation = node.operation
     while isinstance(operation, Negate):
         operation = operation.filter
     home = type(operation).__module__

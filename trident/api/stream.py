@@ -16,7 +16,7 @@ from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import state_line
 from trident.job.plan_dict import state_dict
 from trident.operations.absent_calls import Published
-from trident.operations.callables import Native
+from trident.operations.callables import CallableConsumer, Native
 from trident.operations.interfaces import (
     CombinerAggregator,
     Consumer,
@@ -34,8 +34,8 @@ from trident.operations.vectorised import Vectorised
 from trident.plan import lowering, window_lowering
 from trident.plan.arguments import (
     Given,
-    as_consumer,
     as_instance,
+    as_operation,
     read_arguments,
     read_each,
     read_inputs,
@@ -801,7 +801,9 @@ class Stream(_Steps["Stream"]):
 
     def peek(self, consumer: Consumer | Plain) -> Stream:
         """Show every tuple, all its fields, to a consumer, where and as often as it is made."""
-        return self._step(PeekNode, consumer=as_consumer("peek", consumer, self._node.fields))
+        fields = self._node.fields
+        known = as_operation("peek", consumer, CallableConsumer, fields)
+        return self._step(PeekNode, inputs=fields, consumer=known)
 
     def project(self, *keep: FieldsLike) -> Stream:
         """Keep these fields only, in this order: ``project("a, b")`` or ``project("a", "b")``."""

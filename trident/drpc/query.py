@@ -147,7 +147,7 @@ derived from one of them may do anything."""
 def _never_waits(query: DRPCQuery) -> bool:
     """Whether no step of a query can wait: all its states are in this process's memory, and all its
     operations are the library's own."""
-    operations = [node.facts.operation for node in query.nodes]
+    operations = [node.operation for node in query.nodes]
     return all(each is None or type(each) in _NEVER_WAIT for each in operations) and all(
         state.state.factory.map_type is MemoryMap for state in query.states
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Any
@@ -50,7 +50,7 @@ from trident.kernels.aggregate_kernels import (
 )
 from trident.kernels.grouping_kernel import GroupingKernel
 from trident.kernels.join_kernel import JoinKernel
-from trident.kernels.kernel import Kernel
+from trident.kernels.kernel import Kernel, TupleKernel
 from trident.kernels.on_error import SparingKernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.query_row import QueryRow
@@ -85,6 +85,7 @@ from trident.plan.nodes import (
     NewValuesNode,
     Node,
     OnError,
+    OperationNode,
     PartitionAggregateNode,
     PartitionNode,
     PeekNode,
@@ -142,6 +143,15 @@ def draft_job(part: Part, target: Target) -> tuple[Job, Sequence[PlanError]]:
     """The same for explanations: the job, and each reason why it can't run there."""
     compiler = _Compiler(part, target)
     return compiler.job(), compiler.refused
+
+
+_KERNELS: Mapping[type[Node], type[TupleKernel]] = {
+    EachNode: EachKernel,
+    FilterNode: FilterKernel,
+    MapNode: MapKernel,
+    FlatMapNode: FlatMapKernel,
+    PeekNode: PeekKernel,
+}
 
 
 @dataclass(eq=False)
@@ -286,7 +296,7 @@ class _Compiler:
 
     def _add(self, draft: _Draft, node: Node, kernel: Kernel) -> _Draft:
         """A stage with the kernel of a step, and the check of what that makes."""
-        operation, makes = node.facts.operation, node.facts.makes
+        operation, makes = node.operation, node.makes
         check = type_check(kernel.step, operation, makes)
         if isinstance(node, SparingNode) and self._policy(node) != "fail":
             group = self._part.id if isinstance(self._part, BatchGroup) else ""
@@ -342,9 +352,9 @@ class _Compiler:
             draft.made = {}
 
     def _carried(self, node: Node) -> tuple[str, ...]:
-        """The fields before a step that a later step still needs."""
-        given = node.parents[0].fields
-        return tuple([name for name in self._needed[node] if name in given or name == ORIGIN])
+        """The fields that a later step needs, and that the step hands on."""
+        makes = node.makes
+        return tuple([name for name in self._needed[node] if name not in makes])
 
     # Where tuples begin.
 
@@ -365,7 +375,7 @@ class _Compiler:
         frame = node.clock == "dataframe"
         if frame:
             self._check_on_spark(node)
-        check = None if frame else type_check(name, None, node.facts.makes)
+        check = None if frame else type_check(name, None, node.makes)
         origin = origin_of(node.stream_id)
         columns = self._needed[node]
         if self._spark and not frame:
@@ -396,32 +406,19 @@ class _Compiler:
 
     # Steps that work on each tuple by itself.
 
-    @_rule.register
-    def _(self, node: EachNode) -> _Draft:
-        inputs = node.parent.fields.select(node.inputs)
-        carried, outputs = self._carried(node), node.outputs.names
-        kernel = EachKernel(step_name(node), node.function, inputs, carried, outputs)
-        return self._add(self._join(node, node.parent), node, kernel)
+    @_rule.register(EachNode | FilterNode | MapNode | FlatMapNode | PeekNode)
+    def _(self, node: OperationNode) -> _Draft:
+        draft, inputs = self._join(node, node.parent), node.parent.fields.select(node.inputs)
+        operation: Any = node.operation
+        if isinstance(operation, Vectorised):
+            return self._vectorised(draft, node, operation)
+        outputs = node.makes.names
+        kernel = _KERNELS[type(node)](
+            step_name(node), operation, inputs, self._carried(node), outputs
+        )
+        return self._add(draft, node, kernel)
 
-    @_rule.register
-    def _(self, node: FilterNode) -> _Draft:
-        inputs = node.parent.fields.select(node.inputs)
-        kernel = FilterKernel(step_name(node), node.filter, inputs, self._carried(node))
-        return self._add(self._join(node, node.parent), node, kernel)
-
-    @_rule.register
-    def _(self, node: MapNode) -> _Draft:
-        given, outputs = node.parent.fields, node.fields.names
-        kernel = MapKernel(step_name(node), node.function, given, self._origin(node), outputs)
-        return self._add(self._join(node, node.parent), node, kernel)
-
-    @_rule.register
-    def _(self, node: FlatMapNode) -> _Draft:
-        draft, given, name = self._join(node, node.parent), node.parent.fields, step_name(node)
-        if not isinstance(node.function, Vectorised):
-            origin, outputs = self._origin(node), node.fields.names
-            kernel: Kernel = FlatMapKernel(name, node.function, given, origin, outputs)
-            return self._add(draft, node, kernel)
+    def _vectorised(self, draft: _Draft, node: OperationNode, operation: Vectorised) -> _Draft:
         try:
             from trident.kernels.arrow_kernel import ArrowKernel
         except ImportError as error:
@@ -429,15 +426,8 @@ class _Compiler:
             advice = 'Install it: pip install "trident-spark[spark]".'
             self.refused.append(PlanError(what, node.call_text, (), advice))
             return draft
-        return self._add(draft, node, ArrowKernel(name, node.function, given, node.fields))
-
-    def _origin(self, node: Node) -> tuple[str, ...]:
-        return tuple([name for name in self._needed[node] if name == ORIGIN])
-
-    @_rule.register
-    def _(self, node: PeekNode) -> _Draft:
-        kernel = PeekKernel(step_name(node), node.consumer, node.parent.fields, self._carried(node))
-        return self._add(self._join(node, node.parent), node, kernel)
+        kernel = ArrowKernel(step_name(node), operation, node.parent.fields, node.fields)
+        return self._add(draft, node, kernel)
 
     @_rule.register
     def _(self, node: NativeNode) -> _Draft:
@@ -447,7 +437,7 @@ class _Compiler:
         step = NativeStep(
             ids=(node.id,),
             name=step_name(node),
-            makes=node.facts.makes,
+            makes=node.makes,
             columns=self._needed[node],
             deterministic=node.expression.deterministic,
             expression=node.expression,
@@ -469,7 +459,7 @@ class _Compiler:
         parent, name, count = node.parent, step_name(node), self._count(node)
         if node.grouping is not None:
             kernel = GroupingKernel(
-                name, node.grouping, parent.fields, self._needed[node].names, count
+                name, node.grouping, parent.fields, self._carried(node), count=count
             )
             return self._begin(node, Chosen(kernel), [parent], count)
         if not self._moves(node, parent) or self._is_routed_later(node):
@@ -536,7 +526,7 @@ class _Compiler:
         step = NativeAggregate(
             ids=(node.id,),
             name=step_name(node),
-            makes=node.facts.makes,
+            makes=node.makes,
             columns=self._needed[node],
             group=(node.group or Fields()).names,
             inputs=node.inputs.names,
@@ -553,7 +543,7 @@ class _Compiler:
         kept = self._kept(node)
         draft = self._updating_on_spark(node, kept) if self._spark else self._updating(node)
         inputs, name = node.parent.fields.select(node.inputs), step_name(node)
-        check = type_check(name, node.updater, node.facts.makes)
+        check = type_check(name, node.updater, node.makes)
         if self._spark:
             for output in kept or ():
                 self._check_type(node, output)
@@ -563,7 +553,7 @@ class _Compiler:
         update = Update(
             ids=(node.id,),
             name=name,
-            makes=node.facts.makes,
+            makes=node.makes,
             columns=Fields() if kept is None else self._needed[node],
             kernel=UpdateKernel(
                 name, node.updater, inputs, node.fields.names, check, kept, node.expiry
@@ -685,7 +675,7 @@ class _Compiler:
         step = LookUp(
             ids=tuple([each.id for each in row]),
             name=step_name(node),
-            makes=Fields.typed([each for n in row for each in n.facts.makes.types.items()]),
+            makes=Fields.typed([each for n in row for each in n.makes.types.items()]),
             columns=self._needed[node],
             # Spark would run the query when its rows are asked for: a state may change until then.
             deterministic=all(steady),
@@ -726,7 +716,7 @@ class _Compiler:
             carried = [field for field in needed[node] if field in given or field == ORIGIN]
             inputs, outputs = given.select(node.inputs), node.outputs.names
             queries.append(QueryKernel(name, node.function, inputs, tuple(carried), outputs))
-            checks.append(type_check(name, node.function, node.facts.makes))
+            checks.append(type_check(name, node.function, node.makes))
         return QueryRow(tuple(queries), tuple(checks))
 
     @_rule.register
@@ -759,13 +749,13 @@ class _Compiler:
     def _converted(self, draft: _Draft, node: Node) -> _Draft:
         """A stage that gives values of several types the one of the field in which they meet; on
         Spark, Catalyst does."""
-        check = type_check(step_name(node), None, node.facts.makes, self._needed[node])
+        check = type_check(step_name(node), None, node.makes, self._needed[node])
         if check is None or self._spark:
             return draft
         step = Kernels(
             ids=(node.id,),
             name=check.step,
-            makes=node.facts.makes,
+            makes=node.makes,
             columns=self._needed[node],
             kernels=(check,),
         )

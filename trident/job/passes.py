@@ -43,7 +43,7 @@ def needed_fields(
     for node in reversed(nodes):
         for position, parent in enumerate(node.parents):
             needed[parent].update(node.takes(position, needed[node]))
-            if takes_origins(node) or (node in origins and node.facts.hands_on):
+            if takes_origins(node) or (node in origins and node.hands_on):
                 origins |= {parent} if knows_origin(parent) else set()
     return {
         node: node.fields.select(sorted(names, key=node.fields.index))
@@ -153,7 +153,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def is_repeatable(node: Node) -> bool:
     """Whether a step's output is the same when it is made again."""
     for before in ancestors(node):
-        operation = before.facts.operation
+        operation = before.operation
         if operation is not None and not operation.deterministic:
             return False
         match before:  # a spout's tuples are on the driver: every job is given the same ones
@@ -189,7 +189,7 @@ def field_type(node: Node, name: str) -> str:
     if known is not None:
         return known
     maker = node
-    while name not in maker.facts.makes and (
+    while name not in maker.makes and (
         before := next((each for each in maker.parents if name in each.fields), None)
     ):
         maker = before

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat, starmap
 from typing import Any
 
+from trident.errors import EmittedValueError, described
 from trident.kernels.task import StepName, Task
 from trident.operations.callables import (
-    FOR_ONE_VALUE,
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
     CallableFunction,
     CallableMap,
     checked_bool,
-    checked_iterable,
 )
 from trident.operations.emitted import checked_row, checked_rows, checked_values
 from trident.operations.interfaces import PlainFunction, operation_name
 from trident.tuples.block import Block, columns_of
 
 _LISTS = frozenset({list, tuple})
+_FOR_ONE_VALUE = " To append one value to each tuple write withColumn(name, function)."
+"""What to write in place of ``each``, whose functions return any number of values."""
 
 
 class CheckedCalls:
@@ -74,8 +75,8 @@ class CheckedCalls:
             made = self.results(function.function)
             if set(map(type, made)) <= _LISTS:
                 return made
-            advice = FOR_ONE_VALUE if isinstance(function, CallableFunction) else ""
-            return self.over(made, lambda one: list(checked_iterable(name, one, advice)))
+            advice = _FOR_ONE_VALUE if isinstance(function, CallableFunction) else ""
+            return self.over(made, lambda one: list(_checked_iterable(name, one, advice)))
         made = self.results(function.expand)
         return made if set(map(type, made)) <= _LISTS else self.over(made, list)
 
@@ -121,3 +122,17 @@ def stopped() -> RuntimeError:
 
 def _holds_tuples(values: Sequence[Any]) -> bool:
     return any(issubclass(kind, tuple) for kind in set(map(type, values)))
+
+
+def _checked_iterable(operation: str, made: object, advice: str) -> Iterable[Any]:
+    """Check that a plain callable returned an iterable; None is an empty one.
+
+    A string or bytes, whose letters are hardly meant, is refused.
+    """
+    if made is None:
+        return ()
+    if isinstance(made, Iterable) and not isinstance(made, str | bytes):
+        return made
+    due = ": return a list of it" if isinstance(made, Iterable) else " of values"
+    problem = f"returned {described(made)}, expected an iterable{due}"
+    raise EmittedValueError(operation, f"{problem}.{advice}" if advice else problem)

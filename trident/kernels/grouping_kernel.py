@@ -20,7 +20,7 @@ class GroupingKernel(TupleKernel):
     """Repeats each tuple for each partition that was chosen, with that partition in a field."""
 
     operation: CustomStreamGrouping
-    count: int
+    count: int = 1
 
     def apply(self, block: Block, task: Task) -> Block:
         targets = range(self.count)

@@ -49,10 +49,12 @@ class BlockKernel(Kernel):
 
 @dataclass(frozen=True)
 class TupleKernel(BlockKernel):
-    """A kernel that works on each tuple by itself, and hands on the fields that are `carried`."""
+    """A kernel that works on each tuple by itself: makes the `outputs`, and hands on the fields
+    that are `carried`."""
 
     inputs: Fields
     carried: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
 
 
 def made_tuples(operation: Operation, inputs: Fields, block: Block) -> Sequence[Any]:

@@ -33,7 +33,6 @@ class EachKernel(TupleKernel):
     """Appends what a function makes of the inputs."""
 
     operation: Function
-    outputs: tuple[str, ...]
 
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
@@ -95,7 +94,6 @@ class MapKernel(TupleKernel):
     """Replaces each tuple by one other."""
 
     operation: MapFunction
-    outputs: tuple[str, ...]
 
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
@@ -115,7 +113,6 @@ class FlatMapKernel(TupleKernel):
     """Replaces each tuple by any number of others."""
 
     operation: FlatMapFunction
-    outputs: tuple[str, ...]
 
     def apply(self, block: Block, task: Task) -> Block:
         names, name = self.inputs.names, operation_name(self.operation)

@@ -29,7 +29,6 @@ from trident.operations.annotations import (
     return_annotation,
     row_types,
 )
-from trident.operations.emitted import checked_row, checked_rows
 from trident.operations.interfaces import (
     Consumer,
     Filter,
@@ -86,7 +85,10 @@ def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -
 
 @dataclass(frozen=True)
 class Adapted:
-    """A plain callable as an operation: has its name, and takes values instead of a tuple."""
+    """A plain callable as an operation: has its name, and takes values instead of a tuple.
+
+    What it returns is checked by `trident.kernels.calls`, for a whole column at once.
+    """
 
     function: Callable[..., Any]
     positional = True
@@ -108,7 +110,8 @@ class CallableFunction(Adapted, PlainFunction):
     """A plain callable as a function."""
 
     def expand(self, *inputs: Any) -> Iterable[Any]:
-        return checked_iterable(self.label, self.function(*inputs), FOR_ONE_VALUE)
+        made: Iterable[Any] = self.function(*inputs)
+        return made
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         return row_types(item_annotation(return_annotation(self.function)))
@@ -131,31 +134,23 @@ class CallableFilter(Adapted, Filter):
         return checked_bool(self.label, self.function(*tuple))
 
 
-@dataclass(frozen=True)
 class CallableMap(Adapted, MapFunction):
-    """A plain callable for ``map``, with the number of its output fields."""
-
-    width: int
+    """A plain callable for ``map``; with one output field it may return the value itself."""
 
     def execute(self, tuple: TridentTuple) -> Sequence[Any]:
-        made = self.function(*tuple)
-        if self.width == 1 and not isinstance(made, _TUPLE):
-            return (made,)
-        return checked_row(self.label, made, self.width)
+        made: Sequence[Any] = self.function(*tuple)
+        return made
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         return row_types(return_annotation(self.function))
 
 
-@dataclass(frozen=True)
 class CallableFlatMap(Adapted, FlatMapFunction):
-    """A plain callable for ``flatMap``, with the number of its output fields."""
-
-    width: int
+    """A plain callable for ``flatMap``; with one output field it may return the values."""
 
     def execute(self, tuple: TridentTuple) -> Iterable[Sequence[Any]]:
-        items = checked_iterable(self.label, self.function(*tuple))
-        return checked_rows(self.label, items, self.width)
+        made: Iterable[Sequence[Any]] = self.function(*tuple)
+        return made
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         return row_types(item_annotation(return_annotation(self.function)))
@@ -168,30 +163,9 @@ class CallableConsumer(Adapted, Consumer):
         self.function(*tuple)
 
 
-_TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` hides it
-
-
 def checked_bool(operation: str, kept: object) -> bool:
     """Check that a plain callable returned a bool, as a filter has to."""
     if isinstance(kept, bool):
         return kept
     problem = f"returned {described(kept)}, where a filter returns a bool"
     raise EmittedValueError(operation, problem)
-
-
-FOR_ONE_VALUE = "To append one value to each tuple write withColumn(name, function)."
-"""What to write in place of ``each``, whose functions return any number of values."""
-
-
-def checked_iterable(operation: str, made: object, advice: str = "") -> Iterable[Any]:
-    """Check that a plain callable returned an iterable; None is an empty one.
-
-    A string or bytes, whose letters are hardly meant, is none.
-    """
-    if made is None:
-        return ()
-    if isinstance(made, Iterable) and not isinstance(made, str | bytes):
-        return made
-    due = ": return a list of it" if isinstance(made, Iterable) else " of values"
-    problem = f"returned {described(made)}, expected an iterable{due}"
-    raise EmittedValueError(operation, f"{problem}. {advice}" if advice else problem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from trident.errors import OperationTypeError, PlanError, described
@@ -186,55 +185,33 @@ def _fields(given: Any) -> Fields | None:
     return None if given is None or given is _MISSING else Fields.of(given)
 
 
-def as_function(call: str, given: object, inputs: Fields) -> Function | Native:
-    """What ``each`` with output fields takes."""
-    function: Function | Native
-    function = _adapted(call, given, (Function, Native), "a function", CallableFunction, inputs)
-    if isinstance(function, PlainFunction) and not isinstance(function, Adapted):
-        check_arity(call, function.expand, inputs)
-    return function
+_TAKEN: Mapping[type[Adapted], tuple[tuple[type[Any], ...], str]] = {
+    CallableFunction: ((Function, Native), "a function"),
+    CallableColumn: ((CallableColumn, Native), "a function"),
+    CallableFilter: ((Filter, Native), "a filter"),
+    CallableMap: ((MapFunction,), "a function"),
+    CallableFlatMap: ((FlatMapFunction, Vectorised), "a function"),
+    CallableConsumer: ((Consumer,), "a consumer"),
+}
+"""What a call takes that makes this of a plain callable, and what it is called in errors."""
 
 
-def as_column(call: str, given: object, inputs: Fields) -> CallableColumn | Native:
-    """What ``withColumn`` takes."""
-    kinds = CallableColumn, Native
-    column: CallableColumn | Native
-    column = _adapted(call, given, kinds, "a function", CallableColumn, inputs)
-    return column
-
-
-def as_filter(call: str, given: object, inputs: Fields) -> Filter | Native:
-    """What ``filter``, and ``each`` without output fields, takes."""
-    if isinstance(given, Function):
+def as_operation(call: str, given: object, adapter: type[Adapted], inputs: Fields) -> Any:
+    """An operation, as it is given or made of a plain callable, which takes the input fields."""
+    kinds, due = _TAKEN[adapter]
+    if adapter is CallableFilter and isinstance(given, Function):
         advice = "Name the output fields of the function as the last argument."
         raise OperationTypeError(f"{call}: no output fields for", _shown(given), (), advice)
-    filter: Filter | Native
-    filter = _adapted(call, given, (Filter, Native), "a filter", CallableFilter, inputs)
-    return filter
-
-
-def as_map(call: str, given: object, inputs: Fields, width: int) -> MapFunction:
-    """What ``map`` takes."""
-    adapt = partial(CallableMap, width=width)
-    function: MapFunction = _adapted(call, given, (MapFunction,), "a function", adapt, inputs)
-    return function
-
-
-def as_flat_map(
-    call: str, given: object, inputs: Fields, width: int
-) -> FlatMapFunction | Vectorised:
-    """What ``flatMap`` takes."""
-    kinds, adapt = (FlatMapFunction, Vectorised), partial(CallableFlatMap, width=width)
-    function: FlatMapFunction | Vectorised
-    function = _adapted(call, given, kinds, "a function", adapt, inputs)
-    return function
-
-
-def as_consumer(call: str, given: object, inputs: Fields) -> Consumer:
-    """What ``peek`` takes."""
-    consumer: Consumer
-    consumer = _adapted(call, given, (Consumer,), "a consumer", CallableConsumer, inputs)
-    return consumer
+    made: Any = given
+    if not isinstance(given, kinds):
+        if isinstance(given, Operation | Native) or not callable(given) or _lacks_instance(given):
+            raise _mistaken(call, given, due, plain=True)
+        made = adapter(given)
+    if isinstance(made, Adapted):
+        check_arity(call, made.function, inputs)
+    elif isinstance(made, PlainFunction):
+        check_arity(call, made.expand, inputs)
+    return made
 
 
 def as_instance(call: str, given: object, *kinds: type[Any]) -> Any:
@@ -263,25 +240,6 @@ def check_arity(call: str, function: Callable[..., Any], inputs: Fields) -> None
 
 def _shown(given: object) -> str:
     return operation_name(given) if isinstance(given, Operation) else described(given)
-
-
-def _adapted(
-    call: str,
-    given: object,
-    kinds: tuple[type[Any], ...],
-    due: str,
-    adapt: Callable[[Callable[..., Any]], Any],
-    inputs: Fields,
-) -> Any:
-    """An operation of these kinds, or a plain callable as one, which takes the input fields."""
-    made = given
-    if not isinstance(given, kinds):
-        if isinstance(given, Operation | Native) or not callable(given) or _lacks_instance(given):
-            raise _mistaken(call, given, due, plain=True)
-        made = adapt(given)
-    if isinstance(made, Adapted):
-        check_arity(call, made.function, inputs)
-    return made
 
 
 def _lacks_instance(given: object) -> bool:

@@ -114,7 +114,7 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
 
 def _varies(node: Node) -> str:
     """Why a step may give something else when its batch is replayed; empty where it may not."""
-    operation = node.facts.operation
+    operation = node.operation
     # A consumer changes no tuple, whatever it does.
     fixed = operation is None or operation.deterministic or isinstance(operation, Consumer)
     if not fixed:

@@ -17,7 +17,14 @@ from trident.backends.state_spec import StateSpec
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.annotations import callable_name, known_type
 from trident.operations.builtin import Max
-from trident.operations.callables import Native
+from trident.operations.callables import (
+    CallableColumn,
+    CallableFilter,
+    CallableFlatMap,
+    CallableFunction,
+    CallableMap,
+    Native,
+)
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
@@ -38,12 +45,8 @@ from trident.operations.state_updaters import (
 )
 from trident.plan.arguments import (
     Given,
-    as_column,
-    as_filter,
-    as_flat_map,
-    as_function,
     as_instance,
-    as_map,
+    as_operation,
 )
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
@@ -255,102 +258,106 @@ def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
 
 def each(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
-    inputs, operation, outputs = given
-    if outputs is None:
-        return _filter("each", builder, parent, inputs, operation, on_error)
-    seen = _selected("each", parent, inputs)
-    function = as_function("each", operation, seen)
-    if isinstance(function, Native):
-        _check_native("each", function, on_error)
-        return builder.add(
-            NativeNode, parent=parent, expression=function, inputs=inputs, outputs=outputs
-        )
-    return builder.add(
-        EachNode, parent=parent, inputs=seen, function=function, outputs=outputs, on_error=on_error
-    )
-
-
-def _check_native(call: str, expression: Native, on_error: OnError | None) -> None:
-    if on_error is not None:
-        what = f"{call}: Spark fails with its expressions as a whole, so on_error= can't go with"
-        advice = "Leave it out, and use a function that gives null, such as try_cast."
-        raise PlanError(what, expression.label, (), advice)
+    if given.outputs is None:
+        return _filter("each", builder, parent, given, on_error)
+    seen = _selected("each", parent, given.inputs)
+    function = as_operation("each", given.operation, CallableFunction, seen)
+    return _append("each", builder, parent, given._replace(operation=function), seen, on_error)
 
 
 def with_column(
     builder: Builder,
     parent: Node,
     name: Any,
-    given: object,
+    function: object,
     inputs: FieldsLike | None,
     on_error: OnError | None,
 ) -> Node:
     """``withColumn(name, function [, inputs])``; without inputs the function sees all fields."""
     call = "withColumn"
-    if callable(name) and not callable(given):
+    if callable(name) and not callable(function):
         advice = 'Write withColumn("doubled", lambda n: 2 * n, "n").'
         raise OperationTypeError(f"{call}: the name of the new field comes first", "", (), advice)
     outputs = Fields.of(name)
     if len(outputs) != 1:
         advice = "Name one, or use each(inputs, function, outputs) for several."
         raise PlanError(f"{call}: expected one new field, found", str(outputs), (), advice)
-    given_inputs = None if inputs is None else Fields.of(inputs)
-    seen = parent.fields if given_inputs is None else _selected(call, parent, given_inputs)
-    function = as_column(call, given, seen)
-    if isinstance(function, Native):
-        _check_native(call, function, on_error)
-        return builder.add(
-            NativeNode, parent=parent, expression=function, inputs=given_inputs, outputs=outputs
-        )
-    return builder.add(
-        EachNode, parent=parent, inputs=seen, function=function, outputs=outputs, on_error=on_error
-    )
+    named = None if inputs is None else Fields.of(inputs)
+    seen = parent.fields if named is None else _selected(call, parent, named)
+    column = as_operation(call, function, CallableColumn, seen)
+    return _append(call, builder, parent, Given(named, column, outputs), seen, on_error)
 
 
 def keep(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
     """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
-    inputs, operation, _ = given
-    return _filter("filter", builder, parent, inputs, operation, on_error)
+    return _filter("filter", builder, parent, given, on_error)
 
 
-def _filter(
+def _append(
     call: str,
     builder: Builder,
     parent: Node,
-    inputs: Fields | None,
-    operation: object,
+    given: Given,
+    seen: Fields,
     on_error: OnError | None,
 ) -> Node:
-    seen = parent.fields if inputs is None else _selected(call, parent, inputs)
-    filter = as_filter(call, operation, seen)
+    """Append what a function makes of the fields that it has `seen`, or an expression."""
+    if isinstance(given.operation, Native):
+        return _native(call, builder, parent, given, on_error)
+    return builder.add(
+        EachNode,
+        parent=parent,
+        inputs=seen,
+        function=given.operation,
+        outputs=given.outputs,
+        on_error=on_error,
+    )
+
+
+def _filter(
+    call: str, builder: Builder, parent: Node, given: Given, on_error: OnError | None
+) -> Node:
+    seen = parent.fields if given.inputs is None else _selected(call, parent, given.inputs)
+    filter = as_operation(call, given.operation, CallableFilter, seen)
     if isinstance(filter, Native):
-        _check_native(call, filter, on_error)
-        return builder.add(
-            NativeNode, parent=parent, expression=filter, inputs=inputs, outputs=Fields()
-        )
+        return _native(call, builder, parent, given, on_error)
     return builder.add(FilterNode, parent=parent, inputs=seen, filter=filter, on_error=on_error)
+
+
+def _native(
+    call: str, builder: Builder, parent: Node, given: Given, on_error: OnError | None
+) -> NativeNode:
+    """Add a Spark expression, which may read any field where it is not said which ones."""
+    inputs, expression, outputs = given
+    if on_error is not None:
+        what = f"{call}: Spark fails with its expressions as a whole, so on_error= can't go with"
+        advice = "Leave it out, and use a function that gives null, such as try_cast."
+        raise PlanError(what, expression.label, (), advice)
+    return builder.add(
+        NativeNode,
+        parent=parent,
+        expression=expression,
+        inputs=parent.fields if inputs is None else inputs,
+        outputs=outputs or Fields(),
+    )
 
 
 def map_each(
     builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
 ) -> Node:
     """``map(function [, outputs])``."""
-    width = len(parent.fields if outputs is None else outputs)
-    function = as_map("map", given, parent.fields, width)
-    return builder.add(
-        MapNode, parent=parent, function=function, outputs=outputs, on_error=on_error
-    )
+    function = as_operation("map", given, CallableMap, parent.fields)
+    made = {"function": function, "outputs": outputs, "on_error": on_error}
+    return builder.add(MapNode, parent=parent, inputs=parent.fields, **made)
 
 
 def flat_map(
     builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
 ) -> Node:
     """``flatMap(function [, outputs])``."""
-    width = len(parent.fields if outputs is None else outputs)
-    function = as_flat_map("flatMap", given, parent.fields, width)
-    return builder.add(
-        FlatMapNode, parent=parent, function=function, outputs=outputs, on_error=on_error
-    )
+    function = as_operation("flatMap", given, CallableFlatMap, parent.fields)
+    made = {"function": function, "outputs": outputs, "on_error": on_error}
+    return builder.add(FlatMapNode, parent=parent, inputs=parent.fields, **made)
 
 
 def aggregate(builder: Builder, parent: Node, group: Fields | None, given: Given) -> AggregateNode:
@@ -413,7 +420,7 @@ def join(
     with builder.together():
         if on_error is not None:
             joined = [
-                _filter(call, builder, node, key, KeyFits(), on_error)
+                _filter(call, builder, node, Given(key, KeyFits(), None), on_error)
                 for node, key in zip(joined, by, strict=True)
             ]
         return builder.add(

@@ -91,6 +91,7 @@ def _laid(
     return builder.add(
         MapNode,
         parent=project,
+        inputs=project.fields,
         function=Laid(
             number,
             [seen.index(name) for name in key],

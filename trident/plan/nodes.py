@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import fields as parts_of
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform, get_args
 
@@ -69,34 +70,6 @@ How = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What a step says of itself; there is no default, so that none is forgotten.
-
-    It `reads` fields of its parents whether it hands them on or not; it hands on all that it
-    doesn't make. It `acts_on_nothing` where it gives tuples, or runs the user's operation, though
-    it is handed none. It `hands_on` where each of its tuples is made of one, so that it can tell
-    where that came from.
-    """
-
-    reads: Fields
-    makes: Fields
-    operation: Operation | Native | None
-    acts_on_nothing: bool
-    hands_on: bool
-
-
-def _of_each_tuple(reads: Fields, makes: Fields, operation: Operation | Native | None) -> Facts:
-    """The facts of a step that makes each of its tuples of one, and acts on nothing else."""
-    return Facts(
-        reads=reads, makes=makes, operation=operation, acts_on_nothing=False, hands_on=True
-    )
-
-
-PASSES_ON = _of_each_tuple(Fields(), Fields(), None)
-"""The facts of a step that runs nothing and makes no values."""
-
-
 @dataclass_transform(
     eq_default=False, frozen_default=True, kw_only_default=True, field_specifiers=(field,)
 )
@@ -144,10 +117,31 @@ class Node(ABC):
     def fields(self) -> Fields:
         """The output fields."""
 
-    @property  # ABC doesn't see an abstract cached_property
-    @abstractmethod
-    def facts(self) -> Facts:
-        """What the step reads, makes and runs; see `Facts`."""
+    @property
+    def reads(self) -> Fields:
+        """The fields of its parents that it reads, whether it hands them on or not."""
+        return Fields()
+
+    @property
+    def makes(self) -> Fields:
+        """The fields whose values it makes; it hands on all others."""
+        return Fields() if self.parents else self.fields
+
+    @cached_property
+    def operation(self) -> Operation | Native | None:
+        """What it runs: the one of its parts that is an operation."""
+        parts = (getattr(self, part.name) for part in parts_of(self))
+        return next((part for part in parts if isinstance(part, Operation | Native)), None)
+
+    @property
+    def acts_on_nothing(self) -> bool:
+        """Whether it gives tuples, or runs the user's operation, though it is handed no tuple."""
+        return False
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether each of its tuples is made of one, so that it can tell where that came from."""
+        return True
 
     @property
     @abstractmethod
@@ -174,14 +168,14 @@ class Node(ABC):
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver the `wanted` ones of its own."""
-        facts = self.facts
-        return (*facts.reads, *(name for name in wanted if name not in facts.makes))
+        makes = self.makes
+        return (*self.reads, *(name for name in wanted if name not in makes))
 
     def _check_taken(self, parent: Node, names: Iterable[str]) -> None:
         for name in names:
             if name not in parent.fields:
                 what = f"{self.origin.call}: a {type(self).__name__} takes an unknown field"
-                advice = "Where the node makes it itself, name it in the `makes` of its facts."
+                advice = "Where the node makes it itself, name it in its `makes`."
                 raise FieldError(what, name, parent.fields.names, advice)
 
     def __repr__(self) -> str:
@@ -200,6 +194,26 @@ class StepNode(Node):
     @cached_property
     def fields(self) -> Fields:
         return self.parent.fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.reads, self.parent.fields)
+
+
+class OperationNode(StepNode):
+    """A step that runs an operation on the `inputs`, of each group by itself if it has groups."""
+
+    inputs: Fields
+    outputs: Fields | None = None
+    group: Fields | None = None
+
+    @property
+    def reads(self) -> Fields:
+        return Fields.typed({**(self.group or Fields()).types, **self.inputs.types}.items())
+
+    @cached_property
+    def makes(self) -> Fields:
+        group = self.group or ()
+        return self.fields.select([name for name in self.outputs or () if name not in group])
 
 
 @dataclass(frozen=True)
@@ -220,15 +234,11 @@ class StateDeclaration:
 class BeginningNode(Node):
     """Where a stream begins: nothing comes before, and all of its fields are made here."""
 
+    hands_on = False
+
     @property
     def parents(self) -> tuple[Node, ...]:
         return ()
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False, hands_on=False
-        )
 
 
 class SourceNode(BeginningNode):
@@ -311,7 +321,7 @@ class StaticStreamNode(BeginningNode):
         return f"static stream of {self.fields}"
 
 
-class SparingNode(StepNode):
+class SparingNode(OperationNode):
     """A step that may go on without the tuples that its operation fails with.
 
     `on_error` is None where the start says it.
@@ -332,31 +342,32 @@ class SparingNode(StepNode):
         return f'on_error="{self.on_error}"' if self.on_error else ""
 
 
-class AppendingNode(StepNode):
-    """Appends fields; `inputs` are those that it reads, None where that is unknown."""
+class AppendingNode(OperationNode):
+    """Appends the `outputs` to the fields."""
 
-    inputs: Fields | None
     outputs: Fields
 
+    @cached_property
+    def fields(self) -> Fields:
+        types = self._types(self.parent.fields.select(self.inputs))
+        return self.parent.fields + self.outputs.with_types(types)
+
+    @abstractmethod
+    def _types(self, inputs: Fields) -> Sequence[str | None]:
+        """The types of the outputs, as far as they are known."""
+
     def check(self) -> None:
-        check_selection(self.origin.call, self.inputs or Fields(), self.parent.fields)
+        super().check()
         check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
 
 class EachNode(SparingNode, AppendingNode):
-    """Appends what a function makes of the input fields."""
+    """Appends what a function makes of the inputs."""
 
-    inputs: Fields
     function: Function
 
-    @cached_property
-    def fields(self) -> Fields:
-        inputs = self.parent.fields.select(self.inputs)
-        return self.parent.fields + self.outputs.with_types(self.function.infer_types(inputs))
-
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(self.inputs, self.fields.select(self.outputs), self.function)
+    def _types(self, inputs: Fields) -> Sequence[str | None]:
+        return self.function.infer_types(inputs)
 
     @property
     def call_text(self) -> str:
@@ -369,16 +380,7 @@ class EachNode(SparingNode, AppendingNode):
 class FilterNode(SparingNode):
     """Keeps some tuples."""
 
-    inputs: Fields
     filter: Filter
-
-    def check(self) -> None:
-        super().check()
-        check_selection(self.origin.call, self.inputs, self.parent.fields)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(self.inputs, Fields(), self.filter)
 
     @property
     def call_text(self) -> str:
@@ -391,7 +393,6 @@ class ReplacingNode(SparingNode):
     stay."""
 
     function: MapFunction | FlatMapFunction | Vectorised
-    outputs: Fields | None = None
 
     @cached_property
     def fields(self) -> Fields:
@@ -400,15 +401,13 @@ class ReplacingNode(SparingNode):
             return self.outputs.with_types(inferred)
         return Fields(*before.names).with_types(inferred).with_types(before.types.values())
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields,
-            makes=self.fields,
-            operation=self.function,
-            acts_on_nothing=False,
-            hands_on=not isinstance(self.function, Vectorised),
-        )
+    @property
+    def makes(self) -> Fields:
+        return self.fields
+
+    @property
+    def hands_on(self) -> bool:
+        return not isinstance(self.function, Vectorised)
 
 
 class MapNode(ReplacingNode):
@@ -431,14 +430,10 @@ class FlatMapNode(ReplacingNode):
         return _call("flatMap", operation_name(self.function), self.outputs, self._on_error_text)
 
 
-class PeekNode(StepNode):
-    """Shows each tuple, with all its fields, to a consumer."""
+class PeekNode(OperationNode):
+    """Shows each tuple to a consumer."""
 
     consumer: Consumer
-
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(self.parent.fields, Fields(), self.consumer)
 
     @property
     def call_text(self) -> str:
@@ -457,8 +452,6 @@ class ProjectNode(StepNode):
     def fields(self) -> Fields:
         return self.parent.fields.select(self.keep)
 
-    facts = PASSES_ON
-
     @property
     def call_text(self) -> str:
         return f"project({self.keep})"
@@ -469,21 +462,13 @@ class NativeNode(AppendingNode):
 
     expression: Native
 
-    @cached_property
-    def fields(self) -> Fields:
-        return self.parent.fields + self.outputs
-
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(
-            self.parent.fields if self.inputs is None else self.inputs,
-            self.fields.select(self.outputs),
-            self.expression,
-        )
+    def _types(self, inputs: Fields) -> Sequence[str | None]:
+        return ()
 
     @property
     def call_text(self) -> str:
-        return _call(self.origin.call, self.inputs, self.expression.label, self.outputs)
+        named = None if self.inputs == self.parent.fields else self.inputs
+        return _call(self.origin.call, named, self.expression.label, self.outputs)
 
 
 class PartitionNode(StepNode):
@@ -496,19 +481,15 @@ class PartitionNode(StepNode):
     grouping: CustomStreamGrouping | None = None
 
     def check(self) -> None:
-        if self.how != "partitionBy":
-            return
-        by = self.by or Fields()
-        check_selection(self.origin.call, by, self.parent.fields)
-        if not by:
-            raise PlanError(f"{self.origin.call}: no fields", "", (), "Or use shuffle().")
-        check_keys(self.origin.call, self.parent.fields.select(by))
+        super().check()
+        if self.how == "partitionBy":
+            if not self.by:
+                raise PlanError(f"{self.origin.call}: no fields", "", (), "Or use shuffle().")
+            check_keys(self.origin.call, self.parent.fields.select(self.by))
 
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(
-            self.by or (self.parent.fields if self.grouping else Fields()), Fields(), self.grouping
-        )
+    @property
+    def reads(self) -> Fields:
+        return self.by or (self.parent.fields if self.grouping else Fields())
 
     @property
     def call_text(self) -> str:
@@ -517,18 +498,17 @@ class PartitionNode(StepNode):
         return f"{self.how}({self.by or ''})"
 
 
-class AggregatingNode(StepNode):
+class AggregatingNode(OperationNode):
     """Aggregates tuples, those of each group by themselves if there are groups."""
 
     group: Fields | None
-    inputs: Fields
     aggregator: AnyAggregator
     outputs: Fields
+    hands_on = False
 
     def check(self) -> None:
-        call, before = self.origin.call, self.parent.fields
-        check_selection(call, self.group or Fields(), before)
-        check_selection(call, self.inputs, before)
+        super().check()
+        call = self.origin.call
         check_aggregate_shape(call, self.aggregator, self.inputs, self.outputs)
         check_new_fields(call, self.outputs, self.group or Fields())
 
@@ -538,16 +518,12 @@ class AggregatingNode(StepNode):
         types = self.aggregator.infer_types(before.select(self.inputs))
         return before.select(self.group or Fields()) + self.outputs.with_types(types)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=_grouped_by(self.group, self.inputs),
-            makes=self.fields.select(self.outputs),
-            operation=self.aggregator,
-            # Trident aggregates a batch without tuples too, where there are no groups.
-            acts_on_nothing=not self.group
-            and (not isinstance(self.aggregator, Aggregator) or self.aggregator.acts_on_nothing),
-            hands_on=False,
+    @property
+    def acts_on_nothing(self) -> bool:
+        # Trident aggregates a batch without tuples too, where there are no groups.
+        aggregator = self.aggregator
+        return not self.group and not (
+            isinstance(aggregator, Aggregator) and not aggregator.acts_on_nothing
         )
 
     def _call_text(self, method: str) -> str:
@@ -573,18 +549,14 @@ class AggregateNode(AggregatingNode):
         return self._call_text("aggregate")
 
 
-class StateUpdateNode(StepNode):
+class StateUpdateNode(OperationNode):
     """Writes the batch to a state; its output is the new values."""
 
     state: StateDeclaration
-    inputs: Fields
     updater: StateUpdater[Any]
     outputs: Fields
-    group: Fields | None = None
     expiry: Expiry | None = None
-
-    def check(self) -> None:
-        check_selection(self.origin.call, self.reads, self.parent.fields)
+    hands_on = False
 
     @cached_property
     def fields(self) -> Fields:
@@ -593,22 +565,12 @@ class StateUpdateNode(StepNode):
     @property
     def reads(self) -> Fields:
         """What the updater sees, and the field with times by which entries expire."""
-        times = Fields() if self.expiry is None else Fields(*filter(None, [self.expiry.field]))
-        return self.inputs + [name for name in times if name not in self.inputs]
+        seen, time = super().reads, self.expiry.field if self.expiry else None
+        return seen if time is None or time in seen else seen + Fields(time)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=_grouped_by(self.group, self.reads),
-            makes=Fields.typed(
-                (name, kind)
-                for name, kind in self.outputs.types.items()
-                if name not in (self.group or ())
-            ),
-            operation=self.updater,
-            acts_on_nothing=self.updater.acts_on_nothing,
-            hands_on=False,
-        )
+    @property
+    def acts_on_nothing(self) -> bool:
+        return self.updater.acts_on_nothing
 
     @property
     def updates(self) -> StateDeclaration:
@@ -644,13 +606,8 @@ class DeadLettersNode(Node):
     def parents(self) -> tuple[Node, ...]:
         return self.failing
 
-    @property
-    def fields(self) -> Fields:
-        return LETTER
-
-    facts = Facts(
-        reads=Fields(), makes=LETTER, operation=None, acts_on_nothing=False, hands_on=False
-    )
+    fields = makes = LETTER
+    hands_on = False
 
     @property
     def call_text(self) -> str:
@@ -661,8 +618,6 @@ class NewValuesNode(StepNode):
     """The new values of a state update, as a stream."""
 
     parent: StateUpdateNode
-
-    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -682,7 +637,6 @@ class StaticStateNode(Node):
     def fields(self) -> Fields:
         return Fields()
 
-    facts = PASSES_ON
     keeps_one_value = False  # as far as is known
     expiry = None  # which only what updates it says
 
@@ -696,21 +650,13 @@ StateNode = StateUpdateNode | StaticStateNode
 
 
 class StateQueryNode(AppendingNode):
-    """Appends what a query finds in a state for the input fields."""
+    """Appends what a query finds in a state for the inputs."""
 
     state: StateNode
-    inputs: Fields
     function: QueryFunction[Any, Any]
 
-    @cached_property
-    def fields(self) -> Fields:
-        inputs = self.parent.fields.select(self.inputs)
-        types = self.function.infer_state_types(inputs, self.state.fields)
-        return self.parent.fields + self.outputs.with_types(types)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return _of_each_tuple(self.inputs, self.fields.select(self.outputs), self.function)
+    def _types(self, inputs: Fields) -> Sequence[str | None]:
+        return self.function.infer_state_types(inputs, self.state.fields)
 
     @property
     def asks(self) -> StateNode:
@@ -751,9 +697,9 @@ class MergeNode(Node):
         """The types of each field in the streams."""
         return list(zip(*(node.fields.types.values() for node in self.merged), strict=True))
 
-    @cached_property
-    def facts(self) -> Facts:
-        return _converting(self.fields, self._types)
+    @property
+    def makes(self) -> Fields:
+        return _converted(self.fields, self._types)
 
     @property
     def call_text(self) -> str:
@@ -775,6 +721,7 @@ class JoinNode(Node):
     required: tuple[bool, ...]
     compact: bool
     outputs: Fields
+    hands_on = False
 
     @property
     def parents(self) -> tuple[Node, ...]:
@@ -827,9 +774,9 @@ class JoinNode(Node):
             for of in self._sources
         ]
 
-    @cached_property
-    def facts(self) -> Facts:
-        return replace(_converting(self.fields, self._types), hands_on=False)
+    @property
+    def makes(self) -> Fields:
+        return _converted(self.fields, self._types)
 
     @property
     def call_text(self) -> str:
@@ -855,8 +802,6 @@ class HintNode(StepNode):
     def check(self) -> None:
         check_parallelism(self.origin.call, self.parallelism)
 
-    facts = PASSES_ON
-
     @property
     def call_text(self) -> str:
         return f"parallelismHint({self.parallelism})"
@@ -867,30 +812,15 @@ class NameNode(StepNode):
 
     label: str
 
-    facts = PASSES_ON
-
     @property
     def call_text(self) -> str:
         return f'name("{self.label}")'
 
 
-def _converting(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Facts:
-    """The facts of a step in which fields of several types become one.
-
-    `types` are those that the values of each field had before.
-    """
-    converted = [
-        name
-        for name, kinds in zip(fields, types, strict=True)
-        if len(set(kinds)) > 1 and None not in kinds
-    ]
-    makes = fields.select(converted)
-    return _of_each_tuple(Fields(), makes, None)
-
-
-def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
-    """The fields of a group and those that are read within it, each once."""
-    return Fields.typed({**(group or Fields()).types, **inputs.types}.items())
+def _converted(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Fields:
+    """The fields in which values of several types become one; `types` are those before."""
+    kinds = zip(fields, types, strict=True)
+    return fields.select([name for name, of in kinds if len(set(of)) > 1 and None not in of])
 
 
 def _call(method: str, *arguments: Fields | str | None) -> str:

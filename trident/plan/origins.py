@@ -48,7 +48,7 @@ def _beginnings(node: Node) -> set[Node]:
     found, seen, pending = set(), {node}, [node]
     while pending:
         each = pending.pop()
-        if not each.facts.hands_on:
+        if not each.hands_on:
             found.add(each)
             continue
         pending += [parent for parent in each.parents if parent not in seen]

@@ -83,7 +83,7 @@ class BatchGroup:
     @property
     def acting_on_nothing(self) -> tuple[Node, ...]:
         """The steps that act on a batch without tuples; without them it changes nothing."""
-        return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
+        return tuple(node for node in self.nodes if node.acts_on_nothing)
 
     @property
     def reads_own(self) -> bool:

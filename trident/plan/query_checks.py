@@ -111,7 +111,7 @@ def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: F
 def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str) -> str:
     """How to query with a key of the state's type."""
     made = new_name(stream.fields, field)
-    makers = [before for before in ancestors(stream) if name in before.facts.makes]
+    makers = [before for before in ancestors(stream) if name in before.makes]
     # The arguments of a query are text, never null; what steps make of them may be.
     nullable = not all(isinstance(maker, DRPCNode) for maker in makers)
     call = conversion(stream.fields, name, made, wanted, nullable=nullable)
