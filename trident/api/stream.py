@@ -41,7 +41,7 @@ from trident.plan.arguments import (
     read_inputs,
     take_first,
 )
-from trident.plan.builder import Builder
+from trident.plan.builder import Builder, Position
 from trident.plan.chain import Chain
 from trident.plan.expiring import NEVER, Expiring
 from trident.plan.nodes import (
@@ -161,6 +161,11 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         self._node = node
         self._group = group
 
+    @property
+    def _position(self) -> Position:
+        """Where the next call adds its steps."""
+        return Position(self._builder, self._node, self._group)
+
     def __repr__(self) -> str:
         fields = repr(self.getOutputFields()).removeprefix("Fields(").removesuffix(")")
         group = f", by {str(self._group)!r}" if self._group is not None else ""
@@ -170,17 +175,15 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
     def _after(self, node: Node) -> Handle:
         """The handle on a step that follows, with the same groups."""
 
-    @abstractmethod
-    def _moved(self) -> Node:
-        """The step after which the tuples of a group are in one partition."""
+    def _moved(self) -> Position:
+        """The position behind which the tuples of a group are in one partition."""
+        return self._position
 
     def _aggregate(self, given: Given) -> Stream:
-        node = lowering.aggregate(self._builder, self._node, self._group, given)
-        return Stream(self._builder, node)
+        return Stream(self._builder, lowering.aggregate(self._position, given))
 
     def _partition_aggregate(self, given: Given) -> Handle:
-        node = lowering.partition_aggregate(self._builder, self._node, self._group, given)
-        return self._after(node)
+        return self._after(lowering.partition_aggregate(self._position, given))
 
     def getOutputFields(self) -> Fields:
         """The fields of the stream's tuples, with their types where they are known."""
@@ -191,7 +194,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         if not isinstance(label, str) or not label:
             what = f"name: a label can't be {label!r:.60}"
             raise PlanError(what, "", (), 'Write name("words").')
-        return self._after(self._builder.add(NameNode, parent=self._node, label=label))
+        return self._after(self._position.add(NameNode, label=label))
 
     @overload
     def each(
@@ -255,7 +258,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         """
         with Briefly():
             given = read_each(arguments, named)
-            return self._after(lowering.each(self._builder, self._node, given, on_error))
+            return self._after(lowering.each(self._position, given, on_error))
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer:
         """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
@@ -277,7 +280,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         >>> chain.chainEnd().getOutputFields()
         Fields('shop string, n long, total long')
         """
-        return ChainedAggregatorDeclarer(Chain(self._builder, self._node, self._group))
+        return ChainedAggregatorDeclarer(Chain(self._position))
 
     @overload
     def persistentAggregate(
@@ -357,9 +360,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         expiring = Expiring(expire_after, time_field)
         with Briefly():
             given = read_arguments(call, arguments, named, "aggregator")
-            node = lowering.persistent_aggregate(
-                self._builder, self._node, self._group, state, given, name, expiring
-            )
+            node = lowering.persistent_aggregate(self._position, state, given, name, expiring)
         return TridentState(self._builder, node)
 
     @overload
@@ -415,7 +416,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
             raise OperationTypeError(what, type(state).__name__, (), advice)
         with Briefly(), self._builder.together():
             given = read_arguments("stateQuery", arguments, named, "function")
-            node = lowering.state_query(self._builder, self._moved(), state._node, given)
+            node = lowering.state_query(self._moved(), state._node, given)
         return Stream(self._builder, node)
 
     @overload
@@ -488,12 +489,10 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
             to_rows = isinstance(spec, StateSpec) and isinstance(spec.stateFactory, Rows)
             if to_rows and expiring == NEVER:
                 inputs = read_inputs(call, arguments, named)
-                node = lowering.persist_rows(self._builder, self._moved(), spec, inputs, name)
+                node = lowering.persist_rows(self._moved(), spec, inputs, name)
                 return TridentState(self._builder, node)
             given = read_arguments(call, arguments, named, "updater")
-            node = lowering.partition_persist(
-                self._builder, self._moved(), state, given, name, expiring
-            )
+            node = lowering.partition_persist(self._moved(), state, given, name, expiring)
         return TridentState(self._builder, node)
 
     @overload
@@ -573,9 +572,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         check_not_updated("window", store)
         with Briefly():
             given = read_arguments("window", arguments, named, "aggregator")
-            node = window_lowering.window(
-                self._builder, self._node, self._group, config, store, given, name
-            )
+            node = window_lowering.window(self._position, config, store, given, name)
         return WindowedStream(self._builder, node)
 
     @overload
@@ -675,11 +672,8 @@ class Stream(_Steps["Stream"]):
     def _after(self, node: Node) -> Stream:
         return Stream(self._builder, node)
 
-    def _moved(self) -> Node:
-        return self._node
-
     def _step(self, kind: type[Node], **parts: Any) -> Stream:
-        return Stream(self._builder, self._builder.add(kind, parent=self._node, **parts))
+        return Stream(self._builder, self._position.add(kind, **parts))
 
     def withColumn(
         self,
@@ -711,7 +705,7 @@ class Stream(_Steps["Stream"]):
         Fields('word string, n long, doubled long')
         """
         with Briefly():
-            made = lowering.with_column(self._builder, self._node, name, function, inputs, on_error)
+            made = lowering.with_column(self._position, name, function, inputs, on_error)
         return Stream(self._builder, made)
 
     @overload
@@ -733,7 +727,7 @@ class Stream(_Steps["Stream"]):
         """
         with Briefly():
             given = read_arguments("filter", arguments, named, "filter", outputs=False)
-            return Stream(self._builder, lowering.keep(self._builder, self._node, given, on_error))
+            return Stream(self._builder, lowering.keep(self._position, given, on_error))
 
     def map(
         self,
@@ -762,7 +756,7 @@ class Stream(_Steps["Stream"]):
         """
         fields = None if outputs is None else Fields.of(outputs)
         with Briefly():
-            node = lowering.map_each(self._builder, self._node, function, fields, on_error)
+            node = lowering.map_each(self._position, function, fields, on_error)
         return Stream(self._builder, node)
 
     def flatMap(
@@ -796,7 +790,7 @@ class Stream(_Steps["Stream"]):
         """
         fields = None if outputs is None else Fields.of(outputs)
         with Briefly():
-            node = lowering.flat_map(self._builder, self._node, function, fields, on_error)
+            node = lowering.flat_map(self._position, function, fields, on_error)
         return Stream(self._builder, node)
 
     def peek(self, consumer: Consumer | Plain) -> Stream:
@@ -943,12 +937,12 @@ class Stream(_Steps["Stream"]):
             where it is greater, else 0. Runs where the tuples are, any number of times; it must
             pickle.
         """
-        node = lowering.kept_tuple(LeastTuple, self._builder, self._node, comparator)
+        node = lowering.kept_tuple(LeastTuple, self._position, comparator)
         return Stream(self._builder, node)
 
     def max(self, comparator: Comparator) -> Stream:
         """Keep the greatest tuple of each partition and batch; see `min`."""
-        node = lowering.kept_tuple(GreatestTuple, self._builder, self._node, comparator)
+        node = lowering.kept_tuple(GreatestTuple, self._position, comparator)
         return Stream(self._builder, node)
 
     def minBy(self, field: str, comparator: Comparator | None = None) -> Stream:
@@ -972,13 +966,13 @@ class Stream(_Steps["Stream"]):
         >>> stream.global_().minBy("n").getOutputFields()
         Fields('word string, n long')
         """
-        made = lowering.kept_tuple_by(LeastTuple, self._builder, self._node, field, comparator)
+        made = lowering.kept_tuple_by(LeastTuple, self._position, field, comparator)
         return Stream(self._builder, made)
 
     def maxBy(self, field: str, comparator: Comparator | None = None) -> Stream:
         """Keep, of each partition and batch, the whole tuple with the greatest value of a field;
         see `minBy`."""
-        made = lowering.kept_tuple_by(GreatestTuple, self._builder, self._node, field, comparator)
+        made = lowering.kept_tuple_by(GreatestTuple, self._position, field, comparator)
         return Stream(self._builder, made)
 
 
@@ -1082,10 +1076,9 @@ class GroupedStream(_Steps["GroupedStream"]):
     def _after(self, node: Node) -> GroupedStream:
         return GroupedStream(self._builder, node, self._group)
 
-    def _moved(self) -> Node:
-        return self._builder.add(
-            PartitionNode, parent=self._node, how="partitionBy", by=self._group
-        )
+    def _moved(self) -> Position:
+        moved = self._position.add(PartitionNode, how="partitionBy", by=self._group)
+        return Position(self._builder, moved)
 
 
 class _Chained(Published):
@@ -1117,7 +1110,7 @@ class ChainedFullAggregatorDeclarer(_AggregatesNext):
 
     def chainEnd(self) -> Stream:
         """The stream of the group fields, if grouped, and of all outputs."""
-        return Stream(self._chain.builder, self._chain.end(AggregateNode))
+        return Stream(self._chain.at.builder, self._chain.end(AggregateNode))
 
 
 class ChainedPartitionAggregatorDeclarer(_PartitionAggregatesNext):
@@ -1125,7 +1118,7 @@ class ChainedPartitionAggregatorDeclarer(_PartitionAggregatesNext):
 
     def chainEnd(self) -> Stream:
         """The stream of the group fields, if grouped, and of all outputs."""
-        return Stream(self._chain.builder, self._chain.end(PartitionAggregateNode))
+        return Stream(self._chain.at.builder, self._chain.end(PartitionAggregateNode))
 
 
 class TridentState(Published):

@@ -31,7 +31,7 @@ from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
 from trident.windows.expiry import Expiry
 from trident.windows.window_contents import named
-from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
+from trident.windows.window_updater import WindowTuples, WindowUpdater
 
 _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
@@ -63,7 +63,8 @@ class UpdateKernel:
                 made = self._combine(updater, state, block)
             elif isinstance(state, RowsState):
                 made = self._append_rows(state, block)
-            elif isinstance(updater, WindowUpdater) and isinstance(state, StoredMap):
+            elif isinstance(updater, WindowUpdater):
+                assert isinstance(state, StoredMap)  # as the plan has checked
                 made = self._update_windows(updater, state, block, task)
             else:
                 made = self._update_tuples(state, block)
@@ -124,13 +125,20 @@ def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Ta
 
     def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
         if not isinstance(aggregator, CombinerAggregator):
-            return folded(aggregator, labels, block.tuples(names))
+            rows: dict[Hashable, list[Row]] = {}
+            for label, row in zip(labels, block.tuples(names), strict=True):
+                rows.setdefault(label, []).append(row)
+            return rows
         totals = column_forms.no_totals(aggregator)
         if column_forms.take_in(aggregator, totals, labels, block, names):
             return totals
+        combine = aggregator.combine
         pending = iter(made_tuples(aggregator, updater.inputs, block))
         with task.at(step, names, block, pending):
-            return folded(aggregator, labels, pending)
+            for label, row in zip(labels, pending, strict=True):
+                value = aggregator.init(row)
+                totals[label] = combine(totals[label], value) if label in totals else value
+        return totals
 
     times = block.values(field) if field else ()
     told = bool(updater.streams) and ORIGIN in block.names  # not in what 0.1 has staged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
@@ -203,6 +203,23 @@ class Builder:
                 what = f"{call}: requests that update a state can't read one of other batches:"
                 advice = "Let them query states that they update, or static ones."
                 raise PlanError(what, state.state.name, (), advice)
+
+
+class Position(NamedTuple):
+    """Where a call adds its steps: behind a step, of whose tuples the call may see groups."""
+
+    builder: Builder
+    node: Node
+    group: Fields | None = None
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the tuples here."""
+        return self.node.fields
+
+    def add(self, kind: type[N], /, **parts: Any) -> N:
+        """Add a step behind this one."""
+        return self.builder.add(kind, parent=self.node, **parts)
 
 
 def _factory(call: str, given: object) -> StateFactory:

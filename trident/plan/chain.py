@@ -10,9 +10,9 @@ from trident.errors import FieldError
 from trident.operations.chained import ChainedAggregator, Link, as_aggregator
 from trident.operations.interfaces import Aggregator, CombinerAggregator, ReducerAggregator
 from trident.plan.arguments import Given, as_instance
-from trident.plan.builder import Builder
+from trident.plan.builder import Position
 from trident.plan.nodes import AggregateNode, AnyAggregator, Node, PartitionAggregateNode
-from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
+from trident.plan.step_checks import check_aggregate
 from trident.tuples.fields import Fields
 
 
@@ -28,9 +28,7 @@ class Called(NamedTuple):
 class Chain:
     """The calls between ``chainedAgg`` and ``chainEnd``; immutable."""
 
-    builder: Builder
-    parent: Node
-    group: Fields | None
+    at: Position
     called: tuple[Called, ...] = ()
 
     def then(self, call: str, given: Given) -> Chain:
@@ -39,10 +37,7 @@ class Chain:
         kinds = CombinerAggregator, ReducerAggregator, Aggregator
         aggregator = as_instance(call, operation, *kinds)
         inputs, outputs = named or Fields(), made or Fields()
-        check_selection(call, inputs, self.parent.fields)
-        check_aggregate_shape(call, aggregator, inputs, outputs)
-        aggregator.infer_types(self.parent.fields.select(inputs))
-        check_new_fields(call, outputs, self.group or Fields())
+        check_aggregate(call, aggregator, self.at.fields, self.at.group, inputs, outputs)
         for name in outputs:
             if any(name in earlier.outputs for earlier in self.called):
                 what = f"{call}: Output fields for chained aggregators must be distinct, found"
@@ -57,15 +52,9 @@ class Chain:
             inputs = Fields(*dict.fromkeys(name for one in self.called for name in one.inputs))
             aggregator = ChainedAggregator([self._link(one) for one in self.called], inputs)
             outputs = reduce(Fields.__add__, (one.outputs for one in self.called))
-        return self.builder.add(
-            kind,
-            parent=self.parent,
-            group=self.group,
-            inputs=inputs,
-            aggregator=aggregator,
-            outputs=outputs,
-        )
+        parts = {"inputs": inputs, "aggregator": aggregator, "outputs": outputs}
+        return self.at.add(kind, group=self.at.group, **parts)
 
     def _link(self, one: Called) -> Link:
-        inputs = self.parent.fields.select(one.inputs)
+        inputs = self.at.fields.select(one.inputs)
         return Link(inputs, as_aggregator(one.aggregator), one.outputs)

@@ -15,7 +15,7 @@ from trident.operations.dead_letters import LETTER, KeepLetters
 from trident.operations.letter_folder import LetterFolder
 from trident.plan import lowering
 from trident.plan.arguments import Given
-from trident.plan.builder import Builder
+from trident.plan.builder import Builder, Position
 from trident.plan.nodes import DeadLettersNode, SparingNode
 from trident.plan.plan import BatchGroup, Plan
 from trident.tuples.fields import Fields
@@ -39,15 +39,15 @@ def with_dead_letters(plan: Plan, place: Any) -> Plan:
         advice = 'Add on_error="dead-letter", here or to the steps that it is meant for.'
         raise PlanError(what, "", (), advice)
     for group, steps in with_any.items():
-        letters = builder.add(DeadLettersNode, failing=steps)
+        letters = Position(builder, builder.add(DeadLettersNode, failing=steps))
         name = PREFIX + group
         if isinstance(place, Rows):
             writer = copy(place)
             writer.name = f"{place.name}.{group}"
-            lowering.persist_rows(builder, letters, StateSpec(writer), None, name)
+            lowering.persist_rows(letters, StateSpec(writer), None, name)
         else:
             given = Given(Fields(*LETTER.names), KeepLetters(), None)
-            lowering.partition_persist(builder, letters, place, given, name)
+            lowering.partition_persist(letters, place, given, name)
     return replace(plan, nodes=tuple(builder.nodes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trident.errors import PlanError
-from trident.plan.nodes import Node, StateDeclaration
+from trident.plan.nodes import StateDeclaration
 from trident.plan.step_checks import check_selection
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
@@ -26,7 +26,7 @@ NEVER = Expiring(None, None)
 
 
 def expiry_of(
-    call: str, given: Expiring, declaration: StateDeclaration, parent: Node
+    call: str, given: Expiring, declaration: StateDeclaration, before: Fields
 ) -> Expiry | None:
     """When the entries of a state expire, checked; None where they don't."""
     after, field = given
@@ -47,7 +47,7 @@ def expiry_of(
         raise PlanError(what, declaration.name, (), advice)
     if field is None:
         return Expiry(duration.milliseconds)
-    check_selection(call, Fields(field), parent.fields)
-    kind = parent.fields.types[field]
+    check_selection(call, Fields(field), before)
+    kind = before.types[field]
     check_time(call, field, kind)
     return Expiry(duration.milliseconds, field, kind)

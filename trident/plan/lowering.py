@@ -48,7 +48,7 @@ from trident.plan.arguments import (
     as_instance,
     as_operation,
 )
-from trident.plan.builder import Builder
+from trident.plan.builder import Builder, Position
 from trident.plan.chain import Chain
 from trident.plan.expiring import NEVER, Expiring, expiry_of
 from trident.plan.guarantee import STRENGTH
@@ -76,12 +76,7 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.plan.query_checks import check_queryable, check_updatable, new_name
-from trident.plan.step_checks import (
-    check_aggregate_shape,
-    check_new_fields,
-    check_ordered,
-    check_selection,
-)
+from trident.plan.step_checks import check_aggregate, check_ordered, check_selection
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
@@ -256,18 +251,17 @@ def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
         raise PlanError(what, declared, (), "" if weak else advice)
 
 
-def each(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
+def each(at: Position, given: Given, on_error: OnError | None) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
     if given.outputs is None:
-        return _filter("each", builder, parent, given, on_error)
-    seen = _selected("each", parent, given.inputs)
+        return _filter("each", at, given, on_error)
+    seen = _selected("each", at, given.inputs)
     function = as_operation("each", given.operation, CallableFunction, seen)
-    return _append("each", builder, parent, given._replace(operation=function), seen, on_error)
+    return _append("each", at, given._replace(operation=function), seen, on_error)
 
 
 def with_column(
-    builder: Builder,
-    parent: Node,
+    at: Position,
     name: Any,
     function: object,
     inputs: FieldsLike | None,
@@ -283,108 +277,76 @@ def with_column(
         advice = "Name one, or use each(inputs, function, outputs) for several."
         raise PlanError(f"{call}: expected one new field, found", str(outputs), (), advice)
     named = None if inputs is None else Fields.of(inputs)
-    seen = parent.fields if named is None else _selected(call, parent, named)
+    seen = at.fields if named is None else _selected(call, at, named)
     column = as_operation(call, function, CallableColumn, seen)
-    return _append(call, builder, parent, Given(named, column, outputs), seen, on_error)
+    return _append(call, at, Given(named, column, outputs), seen, on_error)
 
 
-def keep(builder: Builder, parent: Node, given: Given, on_error: OnError | None) -> Node:
+def keep(at: Position, given: Given, on_error: OnError | None) -> Node:
     """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
-    return _filter("filter", builder, parent, given, on_error)
+    return _filter("filter", at, given, on_error)
 
 
-def _append(
-    call: str,
-    builder: Builder,
-    parent: Node,
-    given: Given,
-    seen: Fields,
-    on_error: OnError | None,
-) -> Node:
+def _append(call: str, at: Position, given: Given, seen: Fields, on_error: OnError | None) -> Node:
     """Append what a function makes of the fields that it has `seen`, or an expression."""
-    if isinstance(given.operation, Native):
-        return _native(call, builder, parent, given, on_error)
-    return builder.add(
-        EachNode,
-        parent=parent,
-        inputs=seen,
-        function=given.operation,
-        outputs=given.outputs,
-        on_error=on_error,
-    )
+    _, function, outputs = given
+    if isinstance(function, Native):
+        return _native(call, at, given, on_error)
+    return at.add(EachNode, inputs=seen, function=function, outputs=outputs, on_error=on_error)
 
 
-def _filter(
-    call: str, builder: Builder, parent: Node, given: Given, on_error: OnError | None
-) -> Node:
-    seen = parent.fields if given.inputs is None else _selected(call, parent, given.inputs)
+def _filter(call: str, at: Position, given: Given, on_error: OnError | None) -> Node:
+    seen = at.fields if given.inputs is None else _selected(call, at, given.inputs)
     filter = as_operation(call, given.operation, CallableFilter, seen)
     if isinstance(filter, Native):
-        return _native(call, builder, parent, given, on_error)
-    return builder.add(FilterNode, parent=parent, inputs=seen, filter=filter, on_error=on_error)
+        return _native(call, at, given, on_error)
+    return at.add(FilterNode, inputs=seen, filter=filter, on_error=on_error)
 
 
-def _native(
-    call: str, builder: Builder, parent: Node, given: Given, on_error: OnError | None
-) -> NativeNode:
+def _native(call: str, at: Position, given: Given, on_error: OnError | None) -> NativeNode:
     """Add a Spark expression, which may read any field where it is not said which ones."""
     inputs, expression, outputs = given
     if on_error is not None:
         what = f"{call}: Spark fails with its expressions as a whole, so on_error= can't go with"
         advice = "Leave it out, and use a function that gives null, such as try_cast."
         raise PlanError(what, expression.label, (), advice)
-    return builder.add(
-        NativeNode,
-        parent=parent,
-        expression=expression,
-        inputs=parent.fields if inputs is None else inputs,
-        outputs=outputs or Fields(),
-    )
+    seen = at.fields if inputs is None else inputs
+    return at.add(NativeNode, expression=expression, inputs=seen, outputs=outputs or Fields())
 
 
 def map_each(
-    builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
-) -> Node:
+    at: Position, given: object, outputs: Fields | None, on_error: OnError | None
+) -> MapNode:
     """``map(function [, outputs])``."""
-    function = as_operation("map", given, CallableMap, parent.fields)
-    made = {"function": function, "outputs": outputs, "on_error": on_error}
-    return builder.add(MapNode, parent=parent, inputs=parent.fields, **made)
+    seen, parts = at.fields, {"outputs": outputs, "on_error": on_error}
+    function = as_operation("map", given, CallableMap, seen)
+    return at.add(MapNode, inputs=seen, function=function, **parts)
 
 
 def flat_map(
-    builder: Builder, parent: Node, given: object, outputs: Fields | None, on_error: OnError | None
-) -> Node:
+    at: Position, given: object, outputs: Fields | None, on_error: OnError | None
+) -> FlatMapNode:
     """``flatMap(function [, outputs])``."""
-    function = as_operation("flatMap", given, CallableFlatMap, parent.fields)
-    made = {"function": function, "outputs": outputs, "on_error": on_error}
-    return builder.add(FlatMapNode, parent=parent, inputs=parent.fields, **made)
+    seen, parts = at.fields, {"outputs": outputs, "on_error": on_error}
+    function = as_operation("flatMap", given, CallableFlatMap, seen)
+    return at.add(FlatMapNode, inputs=seen, function=function, **parts)
 
 
-def aggregate(builder: Builder, parent: Node, group: Fields | None, given: Given) -> AggregateNode:
+def aggregate(at: Position, given: Given) -> AggregateNode:
     """``aggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(AggregateNode, "aggregate", builder, parent, group, given)
+    return _aggregate(AggregateNode, "aggregate", at, given)
 
 
-def partition_aggregate(
-    builder: Builder, parent: Node, group: Fields | None, given: Given
-) -> PartitionAggregateNode:
+def partition_aggregate(at: Position, given: Given) -> PartitionAggregateNode:
     """``partitionAggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(PartitionAggregateNode, "partitionAggregate", builder, parent, group, given)
+    return _aggregate(PartitionAggregateNode, "partitionAggregate", at, given)
 
 
-def _aggregate(
-    kind: type[Aggregates],
-    call: str,
-    builder: Builder,
-    parent: Node,
-    group: Fields | None,
-    given: Given,
-) -> Aggregates:
+def _aggregate(kind: type[Aggregates], call: str, at: Position, given: Given) -> Aggregates:
     inputs, operation, outputs = given
-    return builder.add(
+    return at.add(
         kind,
-        parent=parent,
-        group=group,
+        group=at.group,
         inputs=inputs or Fields(),
         aggregator=as_instance(call, operation, CombinerAggregator, ReducerAggregator, Aggregator),
         outputs=outputs or Fields(),
@@ -420,7 +382,7 @@ def join(
     with builder.together():
         if on_error is not None:
             joined = [
-                _filter(call, builder, node, Given(key, KeyFits(), None), on_error)
+                _filter(call, Position(builder, node), Given(key, KeyFits(), None), on_error)
                 for node, key in zip(joined, by, strict=True)
             ]
         return builder.add(
@@ -448,35 +410,31 @@ def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:
 
 
 def kept_tuple(
-    kind: type[LeastTuple], builder: Builder, parent: Node, comparator: Comparator
+    kind: type[LeastTuple], at: Position, comparator: Comparator
 ) -> PartitionAggregateNode:
     """``min(comparator)`` and ``max(comparator)``."""
     call = _EXTREMES[kind]
     compare, shown = _order(call, comparator)
-    return _kept(builder, parent, kind(None, compare, f"{call}({shown})"))
+    return _keep_tuple(at, kind(None, compare, f"{call}({shown})"))
 
 
 def kept_tuple_by(
-    kind: type[LeastTuple],
-    builder: Builder,
-    parent: Node,
-    field: str,
-    comparator: Comparator | None,
+    kind: type[LeastTuple], at: Position, field: str, comparator: Comparator | None
 ) -> PartitionAggregateNode:
     """``minBy(field [, comparator])`` and ``maxBy(field [, comparator])``."""
     call = f"{_EXTREMES[kind]}By"
     by = Fields.of(field)
-    check_selection(call, by, parent.fields)
+    check_selection(call, by, at.fields)
     if len(by) != 1:
         advice = f"Give one field, or a comparator of tuples to {_EXTREMES[kind]}()."
         raise PlanError(f"{call}: expected one field, found", str(by) or "none", (), advice)
     [name] = by
     if comparator is None:
         advice = f"Give a comparator of two values: {call}({name!r}, comparator)."
-        check_ordered(call, parent.fields.select(by), advice)
+        check_ordered(call, at.fields.select(by), advice)
     compare, shown = (natural_order, "") if comparator is None else _order(call, comparator)
     label = f"{call}({', '.join(filter(None, (name, shown)))})"
-    return _kept(builder, parent, kind(parent.fields.index(name), compare, label))
+    return _keep_tuple(at, kind(at.fields.index(name), compare, label))
 
 
 _EXTREMES: dict[type[LeastTuple], str] = {LeastTuple: "min", GreatestTuple: "max"}
@@ -490,34 +448,27 @@ def _order(call: str, comparator: object) -> tuple[Comparator, str]:
     return comparator, callable_name(comparator)
 
 
-def _kept(builder: Builder, parent: Node, aggregator: LeastTuple) -> PartitionAggregateNode:
-    return builder.add(
+def _keep_tuple(at: Position, aggregator: LeastTuple) -> PartitionAggregateNode:
+    return at.add(
         PartitionAggregateNode,
-        parent=parent,
         group=None,
-        inputs=Fields(*parent.fields.names),
+        inputs=Fields(*at.fields.names),
         aggregator=aggregator,
-        outputs=parent.fields,
+        outputs=at.fields,
     )
 
 
 def persistent_aggregate(
-    builder: Builder,
-    parent: Node,
-    group: Fields | None,
-    state: object,
-    given: Given,
-    name: str | None,
-    expiring: Expiring = NEVER,
+    at: Position, state: object, given: Given, name: str | None, expiring: Expiring = NEVER
 ) -> StateUpdateNode:
     """``persistentAggregate(state, [inputs,] aggregator, outputs)``."""
-    call = "persistentAggregate"
+    call, group = "persistentAggregate", at.group
     inputs, operation, outputs = given
     inputs, outputs = inputs or Fields(), outputs or Fields()
-    key = group and parent.fields.select(group)
-    declaration = builder.state(call, state, name, outputs, key, operation)
+    key = group and at.fields.select(group)
+    declaration = at.builder.state(call, state, name, outputs, key, operation)
     aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
-    expiry = expiry_of(call, expiring, declaration, parent)
+    expiry = expiry_of(call, expiring, declaration, at.fields)
     if expiry is not None and group is None:
         advice = "Leave expire_after= out: an aggregate without groups is a single value."
         raise PlanError(f"{call}: entries of groups expire, and there are none", "", (), advice)
@@ -525,12 +476,12 @@ def persistent_aggregate(
     if isinstance(aggregator, CombinerAggregator):
         # The batch's own aggregates are combined with the stored ones.
         if expiry is None or expiry.field is None:
-            before: Node = _aggregate(AggregateNode, call, builder, parent, group, given)
+            before: Node = _aggregate(AggregateNode, call, at, given)
         else:
             times = Fields(new_name((group or Fields()) + outputs, f"last_{expiry.field}"))
             latest = Given(Fields(expiry.field), Max(), times)
-            chain = Chain(builder, parent, group).then(call, given).then(call, latest)
-            before, expiry = chain.end(AggregateNode), replace(expiry, field=times.names[0])
+            before = Chain(at).then(call, given).then(call, latest).end(AggregateNode)
+            expiry = replace(expiry, field=times.names[0])
         own = own_copy(aggregator)
         updater = (
             CombinerAggStateUpdater(own)
@@ -540,22 +491,18 @@ def persistent_aggregate(
         inputs = outputs = before.fields.select((group or Fields()) + outputs)
     else:
         # The batch's tuples are moved by key, and reduced onto the stored values.
-        check_selection(call, inputs, parent.fields)
-        seen, grouped = parent.fields.select(inputs), group or Fields()
-        check_aggregate_shape(call, aggregator, inputs, outputs)
-        check_new_fields(call, outputs, grouped)
-        how = "global" if group is None else "partitionBy"
-        before = builder.add(PartitionNode, parent=parent, how=how, by=group)
+        types = check_aggregate(call, aggregator, at.fields, group, inputs, outputs)
+        seen, grouped = at.fields.select(inputs), group or Fields()
+        before = at.add(PartitionNode, how="global" if group is None else "partitionBy", by=group)
         updater = (
             ReducerAggStateUpdater(aggregator)
             if group is None
             else MapReducerAggStateUpdater(aggregator, group, seen)
         )
         inputs = grouped + [name for name in inputs if name not in grouped]
-        outputs = parent.fields.select(grouped) + outputs.with_types(aggregator.infer_types(seen))
-    update = builder.add(
+        outputs = at.fields.select(grouped) + outputs.with_types(types)
+    update = Position(at.builder, before).add(
         StateUpdateNode,
-        parent=before,
         state=declaration,
         inputs=inputs,
         updater=updater,
@@ -577,54 +524,44 @@ def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
 
 
 def partition_persist(
-    builder: Builder,
-    parent: Node,
-    state: object,
-    given: Given,
-    name: str | None,
-    expiring: Expiring = NEVER,
+    at: Position, state: object, given: Given, name: str | None, expiring: Expiring = NEVER
 ) -> StateUpdateNode:
     """``partitionPersist(state, [inputs,] updater [, outputs])``."""
     call = "partitionPersist"
     inputs, operation, outputs = given
-    declaration = builder.state(call, state, name, outputs or Fields(), None, operation)
+    declaration = at.builder.state(call, state, name, outputs or Fields(), None, operation)
     updater = as_instance(call, operation, StateUpdater)
-    seen = _selected(call, parent, inputs)
-    types = updater.infer_types(parent.fields.select(seen))
-    return builder.add(
+    seen = _selected(call, at, inputs)
+    types = updater.infer_types(at.fields.select(seen))
+    return at.add(
         StateUpdateNode,
-        parent=parent,
         state=declaration,
         inputs=seen,
         updater=updater,
         outputs=(outputs or Fields()).with_types(types),
-        expiry=expiry_of(call, expiring, declaration, parent),
+        expiry=expiry_of(call, expiring, declaration, at.fields),
     )
 
 
 def persist_rows(
-    builder: Builder, parent: Node, spec: StateSpec, inputs: Fields | None, name: str | None
+    at: Position, spec: StateSpec, inputs: Fields | None, name: str | None
 ) -> StateUpdateNode:
     """``partitionPersist(Rows(…) [, inputs])``: by default all fields are columns."""
     call = "partitionPersist"
-    seen = (
-        parent.fields if inputs is None else parent.fields.select(_selected(call, parent, inputs))
-    )
+    seen = at.fields if inputs is None else at.fields.select(_selected(call, at, inputs))
     rows = cast("Rows", spec.stateFactory)
     name = name or spec.name or rows.name
     spec = replace(spec, stateFactory=rows.of(seen.types))
-    declaration = builder.state(call, spec, name, ())
-    return builder.add(
+    return at.add(
         StateUpdateNode,
-        parent=parent,
-        state=declaration,
+        state=at.builder.state(call, spec, name, ()),
         inputs=seen,
         updater=RowWriter(rows.target),
         outputs=Fields(),
     )
 
 
-def state_query(builder: Builder, parent: Node, state: StateNode, given: Given) -> StateQueryNode:
+def state_query(at: Position, state: StateNode, given: Given) -> StateQueryNode:
     """``stateQuery(state, [inputs,] function, outputs)``."""
     call = "stateQuery"
     inputs, operation, outputs = given
@@ -633,14 +570,12 @@ def state_query(builder: Builder, parent: Node, state: StateNode, given: Given) 
         what = f"{call}: no output fields for"
         advice = "Name the fields that it appends as the last argument."
         raise OperationTypeError(what, operation_name(function), (), advice)
-    seen = _selected(call, parent, inputs)
-    check_queryable(call, function, parent, seen, state)
-    return builder.add(
-        StateQueryNode, parent=parent, state=state, inputs=seen, function=function, outputs=outputs
-    )
+    seen = _selected(call, at, inputs)
+    check_queryable(call, function, at.node, seen, state)
+    return at.add(StateQueryNode, state=state, inputs=seen, function=function, outputs=outputs)
 
 
-def _selected(call: str, parent: Node, inputs: Fields | None) -> Fields:
+def _selected(call: str, at: Position, inputs: Fields | None) -> Fields:
     """The named input fields, checked; no fields where none are named."""
-    check_selection(call, inputs or Fields(), parent.fields)
+    check_selection(call, inputs or Fields(), at.fields)
     return inputs or Fields()

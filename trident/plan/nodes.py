@@ -37,7 +37,7 @@ from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAg
 from trident.operations.vectorised import Vectorised
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
-    check_aggregate_shape,
+    check_aggregate,
     check_join_keys,
     check_keys,
     check_names,
@@ -506,16 +506,10 @@ class AggregatingNode(OperationNode):
     outputs: Fields
     hands_on = False
 
-    def check(self) -> None:
-        super().check()
-        call = self.origin.call
-        check_aggregate_shape(call, self.aggregator, self.inputs, self.outputs)
-        check_new_fields(call, self.outputs, self.group or Fields())
-
     @cached_property
     def fields(self) -> Fields:
-        before = self.parent.fields
-        types = self.aggregator.infer_types(before.select(self.inputs))
+        call, before, given = self.origin.call, self.parent.fields, (self.inputs, self.outputs)
+        types = check_aggregate(call, self.aggregator, before, self.group, *given)
         return before.select(self.group or Fields()) + self.outputs.with_types(types)
 
     @property

@@ -102,10 +102,20 @@ def check_on_error(call: str, on_error: str | None, allowed: Sequence[str], of_q
         raise PlanError(what, str(on_error), (), advice)
 
 
-def check_aggregate_shape(
-    call: str, aggregator: Operation, inputs: Fields, outputs: Fields
-) -> None:
-    """Combiners and reducers make one value; a combiner may fix the number of its input fields."""
+def check_aggregate(
+    call: str,
+    aggregator: Operation,
+    before: Fields,
+    group: Fields | None,
+    inputs: Fields,
+    outputs: Fields,
+) -> Sequence[str | None]:
+    """Check what an aggregator is given and makes, and return the types of its outputs.
+
+    Combiners and reducers make one value; a combiner may fix the number of its input fields.
+    """
+    check_selection(call, group or Fields(), before)
+    check_selection(call, inputs, before)
     name = operation_name(aggregator)
     if not isinstance(aggregator, Aggregator) and len(outputs) != 1:
         what = f"{call}: {name} makes one value, the output fields are"
@@ -115,3 +125,5 @@ def check_aggregate_shape(
         what = f"{call}: {name} takes {arity} input field{'s' * (arity != 1)}, found"
         advice = f'Write {call}("field", {name}, "output").'
         raise OperationTypeError(what, str(inputs) or "none", (), advice)
+    check_new_fields(call, outputs, group or Fields())
+    return aggregator.infer_types(before.select(inputs))

@@ -15,12 +15,11 @@ from trident.operations.interfaces import (
 )
 from trident.operations.state_updaters import WindowTableUpdater
 from trident.plan.arguments import Given, as_instance
-from trident.plan.builder import Builder
+from trident.plan.builder import Builder, Position
 from trident.plan.expiring import Expiring, expiry_of
 from trident.plan.nodes import (
     FilterNode,
     NewValuesNode,
-    Node,
     PartitionNode,
     ProjectNode,
     StateDeclaration,
@@ -29,7 +28,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.origins import watched_streams
 from trident.plan.query_checks import check_updatable, new_name
-from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
+from trident.plan.step_checks import check_aggregate, check_new_fields, check_selection
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
@@ -75,47 +74,35 @@ def sliding(length: int | DurationLike, slide: int | DurationLike) -> BaseWindow
 
 
 def window(
-    builder: Builder,
-    parent: Node,
-    group: Fields | None,
-    config: BaseWindow,
-    store: object,
-    given: Given,
-    name: str | None,
+    at: Position, config: BaseWindow, store: object, given: Given, name: str | None
 ) -> NewValuesNode:
     """``window(config, store, [inputs,] aggregator, outputs)``."""
+    builder, parent, group = at
     inputs, operation, outputs = given
     inputs, outputs, key = inputs or Fields(), outputs or Fields(), group or Fields()
     aggregator = as_instance(CALL, operation, CombinerAggregator, ReducerAggregator, Aggregator)
-    before = parent.fields
-    check_selection(CALL, inputs, before)
-    check_aggregate_shape(CALL, aggregator, inputs, outputs)
-    check_new_fields(CALL, outputs, key)
+    before = at.fields
+    types = check_aggregate(CALL, aggregator, before, group, inputs, outputs)
     times = _times(config, before)
     check_new_fields(CALL, BOUNDS if times else Fields(), key + outputs)
     streams = watched_streams(parent) if times else ()
     given_to = key, before.select(inputs), aggregator, len(outputs)
     updater = _updater(config, *given_to, times, streams)
-    made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
     form = partial(WindowSchema, contents=updater.contents)
     declaration = builder.state(CALL, store, name, outputs, None, aggregator, form)
     _check_opaque(declaration)
     # The watermark is one, so windows by time are in one place, also those of groups.
     by_key = group is not None and isinstance(config, CountWindow)
     with builder.together():
-        moved = builder.add(
-            PartitionNode,
-            parent=parent,
-            how="partitionBy" if by_key else "global",
-            by=group if by_key else None,
-        )
+        how = "partitionBy" if by_key else "global"
+        moved = at.add(PartitionNode, how=how, by=group if by_key else None)
         update = builder.add(
             StateUpdateNode,
             parent=moved,
             state=declaration,
             inputs=Fields(*dict.fromkeys([*key, *inputs, *times])),
             updater=updater,
-            outputs=before.select(key) + made + _bounds(times),
+            outputs=before.select(key) + outputs.with_types(types) + _bounds(times),
             group=group,
         )
         return builder.add(NewValuesNode, parent=update)
@@ -177,7 +164,7 @@ def window_table(
         inputs=Fields(*windowed.fields.names),
         updater=table,
         outputs=Fields(),
-        expiry=expiry_of(call, Expiring(expire_after, end), declaration, windowed),
+        expiry=expiry_of(call, Expiring(expire_after, end), declaration, windowed.fields),
     )
 
 

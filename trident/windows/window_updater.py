@@ -9,9 +9,9 @@ which is replayed ends the same ones.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from trident.operations.emitted import Row
 from trident.operations.interfaces import (
@@ -22,11 +22,10 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.state_updaters import AggregatingUpdater
-from trident.states.keys import encode_key
 from trident.states.maps.stored_map import StoredMap
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
-from trident.windows.window_contents import Aggregates, Contents, PaneTuples, WindowCollector, named
+from trident.windows.window_contents import Aggregates, Contents, PaneTuples, WindowCollector
 
 AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
 
@@ -101,38 +100,12 @@ class WindowUpdater(AggregatingUpdater[StoredMap]):
 
     def updateState(
         self, state: StoredMap, tuples: Sequence[TridentTuple], collector: TridentCollector
-    ) -> None:
-        self.update(state, self._taken_apart(tuples), collector)
+    ) -> NoReturn:
+        raise NotImplementedError("engines call update() with columns")
 
     @abstractmethod
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
         """Take a batch into the windows, and emit those that end."""
 
-    def _taken_apart(self, tuples: Sequence[TridentTuple]) -> WindowTuples:
-        group = self.group
-        keys = [encode_key([t[name] for name in group]) for t in tuples] if group else ()
-        rows = [tuple([t[name] for name in self.inputs]) for t in tuples]
-        times = [t[self.time_field] for t in tuples] if self.time_field else ()
-
-        def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
-            return folded(self.aggregator, labels, rows)
-
-        return WindowTuples(len(tuples), keys, named, times, (), fold)
-
     def _collector(self, collector: TridentCollector) -> WindowCollector:
         return WindowCollector(operation_name(self.aggregator), self.width, collector)
-
-
-def folded(
-    aggregator: AnyAggregator, labels: Iterable[Hashable], rows: Iterable[Any]
-) -> dict[Any, Any]:
-    """What the tuples of each label come to; see `WindowTuples`."""
-    found: dict[Any, Any] = {}
-    if isinstance(aggregator, CombinerAggregator):
-        for label, row in zip(labels, rows, strict=True):
-            value = aggregator.init(row)
-            found[label] = aggregator.combine(found[label], value) if label in found else value
-        return found
-    for label, row in zip(labels, rows, strict=True):
-        found.setdefault(label, []).append(row)
-    return found
