@@ -22,11 +22,10 @@ from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.keys import shards_of_tuples
-from trident.kernels.origins import with_origin
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.operations.dead_letters import LETTER
-from trident.operations.origins import MADE
+from trident.operations.origins import MADE, with_origin
 from trident.tuples.block import NOTHING, Block, block_of, joined
 
 Partitions = Sequence[Block]

@@ -18,11 +18,10 @@ from trident.batch.computed import (
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome, counted_apart
 from trident.job.job import Job
-from trident.kernels.origins import with_origin
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.operations.counters import CounterBook, summed
-from trident.operations.origins import origin_of
+from trident.operations.origins import origin_of, with_origin
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first
 from trident.plan.plan import BatchGroup

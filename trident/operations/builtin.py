@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trident.errors import LongOverflowError, OperationTypeError, ValueTypeError, described
 from trident.operations.callables import CallableFilter
@@ -32,6 +32,7 @@ _EXACT = Context(prec=2 * 38)  # Python's own context rounds to 28 digits, and S
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 _WHOLE = ("long", "int", "short", "byte")
 _NUMERIC = (*_WHOLE, "double", "float")
+S = TypeVar("S")
 
 
 class Count(CombinerAggregator[int]):
@@ -262,10 +263,21 @@ class Debug(Filter):
         return True
 
 
-class MapGet(QueryFunction["ReadOnlyMapState", Any]):
-    """The state's value for the key that the input fields make; null where there is none."""
+class _OneResult(QueryFunction[S, Any]):
+    """A query that appends what it retrieves for a tuple."""
 
     positional = True
+
+    def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
+        collector.emit((result,))
+
+    def infer_state_types(self, inputs: Fields, stored: Fields) -> Sequence[str | None]:
+        return list(stored.types.values())[-1:]
+
+
+class MapGet(_OneResult["ReadOnlyMapState"]):
+    """The state's value for the key that the input fields make; null where there is none."""
+
     queries = "multiGet"
 
     def batchRetrieve(
@@ -279,29 +291,16 @@ class MapGet(QueryFunction["ReadOnlyMapState", Any]):
             return state.ask(list(map(tuple, tuples)))
         return partial(self.batchRetrieve, state, tuples)
 
-    def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
-        collector.emit((result,))
 
-    def infer_state_types(self, inputs: Fields, stored: Fields) -> Sequence[str | None]:
-        return list(stored.types.values())[-1:]
-
-
-class SnapshotGet(QueryFunction["ReadOnlySnapshottable", Any]):
+class SnapshotGet(_OneResult["ReadOnlySnapshottable"]):
     """The one value of an ungrouped state, for each tuple."""
 
-    positional = True
     queries = "get"
 
     def batchRetrieve(
         self, state: ReadOnlySnapshottable, tuples: Sequence[Sequence[Any]]
     ) -> Sequence[Any]:
         return [state.get()] * len(tuples)
-
-    def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
-        collector.emit((result,))
-
-    def infer_state_types(self, inputs: Fields, stored: Fields) -> Sequence[str | None]:
-        return list(stored.types.values())[-1:]
 
 
 class TupleCollectionGet(QueryFunction["ITupleCollection", Any]):

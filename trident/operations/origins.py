@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from trident.tuples.block import Block
 
 ORIGIN = "__trident_origin"
 """The field. A tuple has it only on its way to windows by a time of tuples of several origins."""
@@ -26,3 +28,10 @@ def expected(
             yield from active[stream]
         else:
             yield from [each for each in known if each.startswith(f"{stream}/")] or [stream]
+
+
+def with_origin(block: Block, needed: Collection[str], origin: str) -> Block:
+    """The block with the origin of all its tuples, where that is needed and missing."""
+    if ORIGIN not in needed or ORIGIN in block.names or not block.length:
+        return block
+    return block.added({ORIGIN: [origin] * block.length})

@@ -46,10 +46,8 @@ class Builder:
 
     nodes: list[Node] = field(default_factory=list)
     _components: ConnectedSteps = field(default_factory=ConnectedSteps)
-    _streams: dict[str, SourceNode] = field(default_factory=dict)
-    _functions: dict[str, DRPCNode] = field(default_factory=dict)
-    _states: dict[str, StateNode] = field(default_factory=dict)
-    _places: dict[tuple[str, ...], StateNode] = field(default_factory=dict)
+    _taken: dict[tuple[str, object], Node] = field(default_factory=dict)
+    """The steps by what is unique of them: ids, functions, and names and places of states."""
 
     @classmethod
     def of(cls, plan: Plan) -> Builder:
@@ -85,19 +83,17 @@ class Builder:
         self._components.add(node)
         match node:
             case SourceNode():
-                self._streams[node.stream_id] = node
+                self._taken["stream", node.stream_id] = node
             case DRPCNode():
-                self._functions[node.function] = node
+                self._taken["function", node.function] = node
             case StateUpdateNode() | StaticStateNode():
-                self._states[node.state.name] = self._states[node.state.kept_name] = node
-                if node.state.factory.identity is not None:
-                    self._places[node.state.factory.identity] = node
+                self._taken["state", node.state.name] = node
+                self._taken["state", node.state.kept_name] = node
+                self._taken["place", node.state.factory.identity] = node
 
     def _forget(self) -> None:
         """Know no more than the nodes that are left."""
-        self._components = ConnectedSteps()
-        for known in (self._streams, self._functions, self._states, self._places):
-            known.clear()
+        self._components, self._taken = ConnectedSteps(), {}
         for node in self.nodes:
             self._know(node)
 
@@ -132,7 +128,7 @@ class Builder:
             advice = 'Use a short name without slashes, as in newStream("sentences", …).'
             what = f"{call}: a stream's id can't be {stream_id!r:.60}"
             raise PlanError(what, "", (), advice)
-        if (node := self._streams.get(stream_id)) is not None:
+        if (node := self._taken.get(("stream", stream_id))) is not None:
             what = f"{call}: at {node.origin} there is already a stream"
             raise DuplicateNameError(what, stream_id, (), "Give each stream its own id.")
         return stream_id
@@ -143,7 +139,7 @@ class Builder:
             advice = 'Write newDRPCStream("words").'
             what = f"{call}: a function's name can't be {function!r:.60}"
             raise PlanError(what, "", (), advice)
-        if (node := self._functions.get(function)) is not None:
+        if (node := self._taken.get(("function", function))) is not None:
             what = f"{call}: at {node.origin} there is already a DRPC function"
             raise DuplicateNameError(what, function, (), "Give each function its own name.")
         return function
@@ -153,7 +149,8 @@ class Builder:
 
     def _check_name(self, call: str, state: StateDeclaration) -> None:
         for name in state.name, state.kept_name:
-            if (node := self._states.get(name)) is not None:
+            node = self._taken.get(("state", name))
+            if isinstance(node, StateNode):
                 was = "" if node.state.name == name else f" {node.state.name!r}, renamed from"
                 what = f"{call}: at {node.origin} there is already a state{was}"
                 advice = (
@@ -163,7 +160,8 @@ class Builder:
                 raise DuplicateNameError(what, name, (), advice)
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
-        if identity is not None and (node := self._places.get(identity)) is not None:
+        node = self._taken.get(("place", identity))
+        if identity is not None and isinstance(node, StateNode):
             place = " · ".join(part for part in identity if part)
             what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
             advice = (

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from trident.backends.rows import Rows
-from trident.plan.nodes import (
-    NativeNode,
-    NewValuesNode,
-    StateDeclaration,
-    StateQueryNode,
-    StateUpdateNode,
-)
+from trident.plan.nodes import NativeNode, NewValuesNode, StateDeclaration
 from trident.plan.plan import BatchGroup
 from trident.spouts.classic import ICommitterTransactionalSpout, has_partitions
 from trident.spouts.interfaces import ICommitterTridentSpout
@@ -66,16 +60,10 @@ def only_on_spark(group: BatchGroup) -> str | None:
     for node in group.nodes:
         if isinstance(node, NativeNode):
             return f"step {node.id} is Spark's own"
-        state = _state_of(node)
+        state = node.asks.state if node.asks is not None else node.updates
         if state is not None and _is_elsewhere(group, state):
             return f'state "{state.name}" is no map and lives on the executors'
     return None
-
-
-def _state_of(node: object) -> StateDeclaration | None:
-    if isinstance(node, StateUpdateNode):
-        return node.state
-    return node.state.state if isinstance(node, StateQueryNode) else None
 
 
 def _is_elsewhere(group: BatchGroup, state: StateDeclaration) -> bool:

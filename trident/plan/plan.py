@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -194,18 +194,16 @@ class Plan:
         for nodes in self._components:
             source = _requests(nodes)
             if source is not None and _updating(nodes) is None:
-                queries[source.function] = DRPCQuery(source.function, source, _last(source, nodes))
+                # Steps of static streams may have been declared since.
+                last = next(node for node in reversed(nodes) if source in node.roots)
+                queries[source.function] = DRPCQuery(source.function, source, last)
         return MappingProxyType(queries)
 
     @cached_property
-    def updating(self) -> Mapping[str, DRPCQuery]:
-        """The DRPC streams that update a state, by function; each is a batch group as well."""
-        made = {}
-        for group in self.groups:
-            if (source := group.requests) is not None:
-                last = _last(source, group.nodes)
-                made[source.function] = DRPCQuery(source.function, source, last)
-        return MappingProxyType(made)
+    def updating(self) -> tuple[str, ...]:
+        """The functions whose requests update a state; those of each are a batch group."""
+        sources = [group.requests for group in self.groups]
+        return tuple(source.function for source in sources if source is not None)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -264,24 +262,14 @@ def _requests(nodes: Iterable[Node]) -> DRPCNode | None:
     return next((node for node in nodes if isinstance(node, DRPCNode)), None)
 
 
-def _last(source: DRPCNode, nodes: Sequence[Node]) -> Node:
-    """The last step that requests come to; steps of static streams may have been declared since."""
-    return next(node for node in reversed(nodes) if source in node.roots)
-
-
 def ancestors(node: Node) -> tuple[Node, ...]:
     """A step and all that leads to it, in order of creation."""
-    return tuple(sorted(set(_walk([node])), key=_by_id))
-
-
-def _walk(nodes: Iterable[Node]) -> Iterator[Node]:
-    pending, seen = list(nodes), set()
+    pending, found = [node], {node}
     while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending.extend(node.parents)
-            yield node
+        fresh = set(pending.pop().parents) - found
+        found |= fresh
+        pending += fresh
+    return tuple(sorted(found, key=_by_id))
 
 
 def _by_id(node: Node) -> int:

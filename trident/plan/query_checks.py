@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from trident.errors import FieldError, OperationTypeError
@@ -128,8 +129,7 @@ def check_made(query: StateQueryNode) -> None:
     known = factory.map_type if asked == "getTuples" else made_state(factory)
     if asked is None or known is not None:
         return
-    made = factory.makeState({}, None, 0, 1)
-    try:
+    with closing(factory.makeState({}, None, 0, 1)) as made:
         cannot_list = isinstance(made, ITupleCollection) and not made.lists
         if not hasattr(made, asked) or (asked == "getTuples" and cannot_list):
             function = operation_name(query.function)
@@ -137,8 +137,6 @@ def check_made(query: StateQueryNode) -> None:
             found = f"found {type(made).__name__}"
             advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
             raise OperationTypeError(f"{what}{found} in state", declared.name, (), advice)
-    finally:
-        made.close()
 
 
 def check_updatable(
@@ -165,11 +163,8 @@ def check_made_updatable(update: StateUpdateNode) -> None:
     needs = isinstance(update.updater, (*_MAPS, WindowTableUpdater))
     if not needs or made_state(declared.factory) is not None:
         return
-    made = declared.factory.makeState({}, None, 0, 1)
-    try:
+    with closing(declared.factory.makeState({}, None, 0, 1)) as made:
         check_updatable(f"start: at {update.origin}", update.updater, declared, made)
-    finally:
-        made.close()
 
 
 def made_state(factory: StateFactory) -> type[State] | None:

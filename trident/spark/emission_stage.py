@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.origins import with_origin
 from trident.kernels.task import StepName, Task
-from trident.operations.origins import origin_of
+from trident.operations.origins import origin_of, with_origin
 from trident.sources.emission import Emission, Emitted, Emitting
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_json import error_to_json

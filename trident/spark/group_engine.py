@@ -24,9 +24,9 @@ from trident.batch.computed import (
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome, counted_apart
 from trident.job.job import Job, Kernels, LookUp, Source, Update
-from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.operations.counters import CounterBook
+from trident.operations.origins import with_origin
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
