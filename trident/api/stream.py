@@ -180,10 +180,12 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         return self._position
 
     def _aggregate(self, given: Given) -> Stream:
-        return Stream(self._builder, lowering.aggregate(self._position, given))
+        node = lowering.aggregate(AggregateNode, "aggregate", self._position, given)
+        return Stream(self._builder, node)
 
     def _partition_aggregate(self, given: Given) -> Handle:
-        return self._after(lowering.partition_aggregate(self._position, given))
+        kind, call = PartitionAggregateNode, "partitionAggregate"
+        return self._after(lowering.aggregate(kind, call, self._position, given))
 
     def getOutputFields(self) -> Fields:
         """The fields of the stream's tuples, with their types where they are known."""
@@ -727,7 +729,9 @@ class Stream(_Steps["Stream"]):
         """
         with Briefly():
             given = read_arguments("filter", arguments, named, "filter", outputs=False)
-            return Stream(self._builder, lowering.keep(self._position, given, on_error))
+            return Stream(
+                self._builder, lowering.filter_tuples("filter", self._position, given, on_error)
+            )
 
     def map(
         self,

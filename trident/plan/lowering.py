@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 from trident.backends.rows import Rows
 from trident.backends.state_spec import StateSpec
@@ -81,8 +81,6 @@ from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
 from trident.windows.expiry import Expiry
-
-Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
 
 
 def new_stream(
@@ -254,7 +252,7 @@ def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
 def each(at: Position, given: Given, on_error: OnError | None) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
     if given.outputs is None:
-        return _filter("each", at, given, on_error)
+        return filter_tuples("each", at, given, on_error)
     seen = _selected("each", at, given.inputs)
     function = as_operation("each", given.operation, CallableFunction, seen)
     return _append("each", at, given._replace(operation=function), seen, on_error)
@@ -282,11 +280,6 @@ def with_column(
     return _append(call, at, Given(named, column, outputs), seen, on_error)
 
 
-def keep(at: Position, given: Given, on_error: OnError | None) -> Node:
-    """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
-    return _filter("filter", at, given, on_error)
-
-
 def _append(call: str, at: Position, given: Given, seen: Fields, on_error: OnError | None) -> Node:
     """Append what a function makes of the fields that it has `seen`, or an expression."""
     _, function, outputs = given
@@ -295,7 +288,8 @@ def _append(call: str, at: Position, given: Given, seen: Fields, on_error: OnErr
     return at.add(EachNode, inputs=seen, function=function, outputs=outputs, on_error=on_error)
 
 
-def _filter(call: str, at: Position, given: Given, on_error: OnError | None) -> Node:
+def filter_tuples(call: str, at: Position, given: Given, on_error: OnError | None) -> Node:
+    """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
     seen = at.fields if given.inputs is None else _selected(call, at, given.inputs)
     filter = as_operation(call, given.operation, CallableFilter, seen)
     if isinstance(filter, Native):
@@ -332,17 +326,10 @@ def flat_map(
     return at.add(FlatMapNode, inputs=seen, function=function, **parts)
 
 
-def aggregate(at: Position, given: Given) -> AggregateNode:
-    """``aggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(AggregateNode, "aggregate", at, given)
-
-
-def partition_aggregate(at: Position, given: Given) -> PartitionAggregateNode:
-    """``partitionAggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(PartitionAggregateNode, "partitionAggregate", at, given)
-
-
-def _aggregate(kind: type[Aggregates], call: str, at: Position, given: Given) -> Aggregates:
+def aggregate(
+    kind: type[AggregateNode | PartitionAggregateNode], call: str, at: Position, given: Given
+) -> Node:
+    """``aggregate([inputs,] aggregator, outputs)``, and ``partitionAggregate`` with the same."""
     inputs, operation, outputs = given
     return at.add(
         kind,
@@ -382,7 +369,7 @@ def join(
     with builder.together():
         if on_error is not None:
             joined = [
-                _filter(call, Position(builder, node), Given(key, KeyFits(), None), on_error)
+                filter_tuples(call, Position(builder, node), Given(key, KeyFits(), None), on_error)
                 for node, key in zip(joined, by, strict=True)
             ]
         return builder.add(
@@ -476,7 +463,7 @@ def persistent_aggregate(
     if isinstance(aggregator, CombinerAggregator):
         # The batch's own aggregates are combined with the stored ones.
         if expiry is None or expiry.field is None:
-            before: Node = _aggregate(AggregateNode, call, at, given)
+            before = aggregate(AggregateNode, call, at, given)
         else:
             times = Fields(new_name((group or Fields()) + outputs, f"last_{expiry.field}"))
             latest = Given(Fields(expiry.field), Max(), times)

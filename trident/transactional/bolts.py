@@ -11,7 +11,6 @@ from trident.errors import PlanError
 from trident.spouts.rich import OutputFieldsDeclarer
 from trident.states.values import Token
 from trident.tuples import TridentTuple
-from trident.tuples.fields import Fields
 
 
 class TransactionAttempt(Token):
@@ -47,10 +46,6 @@ class BoltTuple(TridentTuple):
     def getSourceStreamId(self) -> str:
         """The stream on which it was emitted."""
         return self.source[1]
-
-    def getFields(self) -> Fields:
-        """The names of its values."""
-        return self._fields
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,6 @@ class Component:
     reader: Reader
     consumers: Mapping[str, int]
 
-    def begin(self, id: object, task: int, out: TridentCollector) -> RunningBolt:
-        return RunningBolt(self, id, task, out)
-
 
 class RunningBolt:
     """A bolt during one attempt, in one task."""
@@ -135,7 +132,7 @@ class BoltAggregator(_InTask, Aggregator[RunningBolt]):
 
     def init(self, batchId: object, collector: TridentCollector) -> RunningBolt:
         id = TransactionAttempt(*batchId) if isinstance(batchId, Token) else batchId
-        return self._component.begin(id, self._task, collector)
+        return RunningBolt(self._component, id, self._task, collector)
 
     def aggregate(
         self, val: RunningBolt, tuple: Sequence[Any], collector: TridentCollector
@@ -180,7 +177,7 @@ class BoltUpdater(_InTask, StateUpdater[CommitPhase]):
     def updateState(
         self, state: CommitPhase, tuples: Sequence[Any], collector: TridentCollector
     ) -> None:
-        running = self._component.begin(state.attempt, self._task, collector)
+        running = RunningBolt(self._component, state.attempt, self._task, collector)
         for each in tuples:
             running.execute(each, collector)
         running.finish(collector)
