@@ -19,7 +19,7 @@ from trident import Fields, IBatchSpout, TextFileSpout, TridentTopology, native
 from trident.api.start import start
 from trident.backends import sqlite
 from trident.batch.start_options import StartOptions
-from trident.plan.substitution import rebuilt
+from trident.plan.substitution import plan_rebuild
 from trident.spark import local_session
 from trident.spouts.kafka import KafkaSpout
 from trident.states.maps.factory import MapStateFactory
@@ -113,7 +113,7 @@ def _run(topology: TridentTopology, checkpoint: Path, spark: Any = None) -> floa
 def _rebuild(topology: TridentTopology, checkpoint: Path, spark: Any) -> float:
     """Do as the command does."""
     began = perf_counter()
-    plan, [swaps] = rebuilt(topology.plan(), {"count": "count_2"})
+    plan, [swaps] = plan_rebuild(topology.plan(), {"count": "count_2"})
     options = StartOptions(checkpoint=checkpoint, trigger="available", max_pending=4)
     with start(plan, spark, options) as run:
         run.awaitTermination()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident.errors import EmittedValueError
-from trident.tuples.value_types import can_be_key, conformed, fits, value_sort
+from trident.tuples.value_types import can_be_key, conform, fits, value_sort
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 LATER = timezone(timedelta(hours=2))
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
 def test_what_differs_in_form_only_is_converted(
     kind: str, given: Sequence[Any], expected: Sequence[Any]
 ) -> None:
-    assert repr(conformed("f", "x", kind, given)) == repr(expected)
+    assert repr(conform("f", "x", kind, given)) == repr(expected)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_differs_in_form_only_is_converted(
     ],
 )
 def test_a_column_that_has_its_form_is_handed_on_itself(kind: str, values: Sequence[Any]) -> None:
-    assert conformed("f", "x", kind, values) is values
+    assert conform("f", "x", kind, values) is values
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_value_that_is_none_of_the_type_is_named(kind: str, wrong: Any) -> Non
     assert fits(kind, None)
     assert not fits(kind, wrong)
     with pytest.raises(EmittedValueError) as caught:
-        conformed("f", "x", kind, [None, wrong])
+        conform("f", "x", kind, [None, wrong])
     assert f"for the field 'x', which is declared {kind}: " in str(caught.value)
     assert type(wrong).__name__ in str(caught.value)
 
@@ -145,14 +145,14 @@ def test_the_error_for_a_moment_speaks_of_the_time_zone(
     kind: str, wrong: datetime, advice: str
 ) -> None:
     with pytest.raises(EmittedValueError, match=advice):
-        conformed("f", "at", kind, [wrong])
+        conform("f", "at", kind, [wrong])
 
 
 @given(st.lists(st.none() | st.decimals(places=1) | st.decimals(-150, 150, places=1)))
 def test_decimals_that_have_their_digits_are_left_as_they_are(values: list[Decimal | None]) -> None:
     kept = [value for value in values if fits("decimal(3,1)", value)]
-    right = conformed("f", "x", "decimal(3,1)", kept)
+    right = conform("f", "x", "decimal(3,1)", kept)
     assert list(map(repr, right)) == [repr(None if v is None else v or abs(v)) for v in kept]
     assert all(v is None or abs(v) < 100 for v in kept)
     plain = [v for v in kept if v is None or v or not v.is_signed()]
-    assert conformed("f", "x", "decimal(3,1)", plain) is plain
+    assert conform("f", "x", "decimal(3,1)", plain) is plain

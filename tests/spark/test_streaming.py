@@ -27,7 +27,7 @@ from trident.log.errors import (
     PlacementError,
 )
 from trident.operation_error import OperationError
-from trident.plan.substitution import rebuilt
+from trident.plan.substitution import plan_rebuild
 from trident.spark.versions import progress_of
 from trident.states.errors import OtherLogError, StateUnavailableError
 from trident.states.maps.moving import swap_states
@@ -325,7 +325,7 @@ def test_what_a_stream_has_counted_is_built_anew_and_goes_on_there(lines: Lines)
     lines.write("the cow")
     lines.count()
     lines.checkpoint = lines.folder / "new"
-    plan, [swaps] = rebuilt(lines.topology().plan(), {"count": "count_2"})
+    plan, [swaps] = plan_rebuild(lines.topology().plan(), {"count": "count_2"})
     options = StartOptions(checkpoint=lines.checkpoint, trigger="available")
     with start(plan, lines.spark, options) as run:
         run.awaitTermination(PATIENCE)

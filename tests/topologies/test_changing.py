@@ -69,7 +69,7 @@ from trident.log.errors import (
 from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.operations.annotations import identified
-from trident.plan.substitution import rebuilt
+from trident.plan.substitution import plan_rebuild
 from trident.states import ValueSchema
 from trident.states.errors import LostStateError
 from trident.states.maps.moving import swap_states
@@ -669,7 +669,7 @@ def test_windows_of_another_length_are_built_anew(life: Life) -> None:
     life.run(windowed(3))
     with pytest.raises(ChangedTopologyError, match="from history: python -m trident rebuild"):
         life.run(windowed(2))
-    plan, [swaps] = rebuilt(windowed(2)(None, life.folder).plan(), {"w": "w_2"})
+    plan, [swaps] = plan_rebuild(windowed(2)(None, life.folder).plan(), {"w": "w_2"})
     life.checkpoint = life.folder / "new"
     options = StartOptions(checkpoint=life.checkpoint, trigger="available")
     with start(plan, None, options) as run:

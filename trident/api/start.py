@@ -33,9 +33,9 @@ from trident.log.held import HeldCheckpoint
 from trident.log.staging import StagingArea
 from trident.plan.dead_letters import with_dead_letters
 from trident.plan.nodes import StateNode
-from trident.plan.places import described_states
+from trident.plan.places import describe_states
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.substitution import located
+from trident.plan.substitution import locate_states
 from trident.states.state import State
 
 _logger = logging.getLogger("trident")
@@ -49,7 +49,7 @@ def start(plan: Plan, spark: Any, options: StartOptions) -> Run:
     engine = _engine(plan, spark, options)
     warn(plan, options)
     warn_unused(plan)
-    found = located(plan)
+    found = locate_states(plan)
     return _start(found, engine if found is plan else _engine(found, spark, options), options)
 
 
@@ -158,7 +158,7 @@ def _clock(
     source = folder.below(SPARKS_LOG).place if folder else "the spouts"
     if folder is not None and (newest := checkpoint.log(group.id).newest()) is not None:
         area = StagingArea(folder.below(STAGED))
-        check_none_staged(newest, area, described_states(group))
+        check_none_staged(newest, area, describe_states(group))
     runner = _runner(group, engine, checkpoint, states, source, policy, options)
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
@@ -194,7 +194,7 @@ def _runner(
         adopt=options.adopt,
         folder_at=engine.folder,
         accept_loss=options.accept_loss,
-        topology={"states": described_states(group), "sources": sources},
+        topology={"states": describe_states(group), "sources": sources},
         accept_change=options.accept_change,
     )
     runner.open(terms)

@@ -941,12 +941,12 @@ class Stream(_Steps["Stream"]):
             where it is greater, else 0. Runs where the tuples are, any number of times; it must
             pickle.
         """
-        node = lowering.kept_tuple(LeastTuple, self._position, comparator)
+        node = lowering.min_or_max(LeastTuple, self._position, comparator)
         return Stream(self._builder, node)
 
     def max(self, comparator: Comparator) -> Stream:
         """Keep the greatest tuple of each partition and batch; see `min`."""
-        node = lowering.kept_tuple(GreatestTuple, self._position, comparator)
+        node = lowering.min_or_max(GreatestTuple, self._position, comparator)
         return Stream(self._builder, node)
 
     def minBy(self, field: str, comparator: Comparator | None = None) -> Stream:
@@ -970,13 +970,13 @@ class Stream(_Steps["Stream"]):
         >>> stream.global_().minBy("n").getOutputFields()
         Fields('word string, n long')
         """
-        made = lowering.kept_tuple_by(LeastTuple, self._position, field, comparator)
+        made = lowering.min_or_max_by(LeastTuple, self._position, field, comparator)
         return Stream(self._builder, made)
 
     def maxBy(self, field: str, comparator: Comparator | None = None) -> Stream:
         """Keep, of each partition and batch, the whole tuple with the greatest value of a field;
         see `minBy`."""
-        made = lowering.kept_tuple_by(GreatestTuple, self._position, field, comparator)
+        made = lowering.min_or_max_by(GreatestTuple, self._position, field, comparator)
         return Stream(self._builder, made)
 
 

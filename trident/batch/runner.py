@@ -23,7 +23,7 @@ from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
 from trident.log.entry import LogEntry
 from trident.log.log import Log
-from trident.operations.counters import bad_tuples, users_own
+from trident.operations.counters import bad_tuples, user_counts
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
@@ -290,7 +290,7 @@ class BatchRunner:
             late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
-            counters=users_own(outcome.counters),
+            counters=user_counts(outcome.counters),
             bad_tuples=bad_tuples(outcome.counters),
             dead_letter=attempt.dead_letter,
             at=time(),

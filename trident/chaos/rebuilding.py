@@ -21,7 +21,7 @@ from trident.chaos.process import SWAPPING, DriverEnd, Fate, Life, Process
 from trident.chaos.rounds import Episode
 from trident.chaos.store import MapStore
 from trident.chaos.ways import Way
-from trident.plan.substitution import rebuilt
+from trident.plan.substitution import plan_rebuild
 from trident.states.errors import UsageError
 from trident.states.maps.moving import swap_states
 from trident.states.values import Token
@@ -64,7 +64,7 @@ class Rebuilt(Declared):
         source = replace(self.source, end=self._history)
         declared = self._over(source, place, life.number).plan()
         names = [node.state.name for node in declared.updates]
-        plan, groups = rebuilt(declared, {name: f"{place.name}-{name}-2" for name in names})
+        plan, groups = plan_rebuild(declared, {name: f"{place.name}-{name}-2" for name in names})
         with start(plan, None, StartOptions(**place.checkpoints, trigger="available")) as run:
             run.awaitTermination()
         reached(SWAPPING, Token(0, 0))

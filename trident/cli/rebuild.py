@@ -12,7 +12,7 @@ from trident.cli.named import check_prefix, named_topology
 from trident.cli.run import BatchPrinter, add_start_arguments, print_line, session, start_options
 from trident.cli.serve import until_a_signal
 from trident.errors import GuaranteeWarning
-from trident.plan.substitution import rebuilt
+from trident.plan.substitution import plan_rebuild
 from trident.states.errors import UsageError
 from trident.states.maps.moving import check_places, swap_states
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_prefix(prefix)
     topology = named_topology(arguments.topology)
     pairs = dict(zip(names, prefixes, strict=True))
-    plan, swaps = rebuilt(topology.plan(), pairs, arguments.since)
+    plan, swaps = plan_rebuild(topology.plan(), pairs, arguments.since)
     places = []
     if not arguments.no_swap:
         places = [check_places([factory for factory, _ in group]) for group in swaps]

@@ -11,7 +11,7 @@ from typing import Any
 
 from trident.cli.named import HELP, NamedState, check_prefix, named, named_state
 from trident.cli.shown import Ticker, json_text, key_of, key_text
-from trident.plan.substitution import check_untaken
+from trident.plan.substitution import check_free_prefix
 from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING, UsageError
@@ -186,7 +186,7 @@ def _swap(arguments: argparse.Namespace) -> int:
     for state, prefix in states:
         check_prefix(prefix)
         if state.plan is not None:
-            check_untaken(state.plan, state.map_factory, prefix)
+            check_free_prefix(state.plan, state.map_factory, prefix)
     swap_states([(state.map_factory, prefix) for state, prefix in states])
     for state, prefix in states:
         print(f"{state.shown} is the state with the prefix {prefix!r} now")

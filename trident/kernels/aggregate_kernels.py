@@ -8,12 +8,12 @@ from operator import attrgetter, length_hint
 from typing import TYPE_CHECKING, Any
 
 from trident.kernels import column_forms
-from trident.kernels.calls import stopped
+from trident.kernels.calls import stop_iteration_error
 from trident.kernels.column_forms import Totals
 from trident.kernels.kernel import Kernel, made_tuples
 from trident.kernels.keys import group_keys, key_columns, key_fields
 from trident.kernels.task import Task
-from trident.operations.emitted import Row, checked_row
+from trident.operations.emitted import Row, check_row
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
@@ -48,7 +48,7 @@ class AggregateKernel(Kernel):
         with task.at(self.step):
             return group_keys(block, self.group)
 
-    def _finished(self, totals: Totals) -> Iterator[Block]:
+    def _finish(self, totals: Totals) -> Iterator[Block]:
         if not totals:
             return iter(())
         made = key_columns(self.group, list(totals))
@@ -74,18 +74,18 @@ class CombinerKernel(AggregateKernel):
             if arrow is None:
                 self._take_in(totals, block, task)
             elif not arrow.take_in(block):
-                self._go_on(arrow, totals, task)
+                self._continue_in_python(arrow, totals, task)
                 self._take_in(totals, block, task)
                 arrow = None
         if arrow is not None:
             made = arrow.finished(self.outputs[0])
             if made is not None:
                 return iter((made,))
-            self._go_on(arrow, totals, task)
+            self._continue_in_python(arrow, totals, task)
         if self.zero and not self.group and not totals:
             with task.at(self.step):
                 totals[()] = self.operation.zero()
-        return self._finished(totals)
+        return self._finish(totals)
 
     def _arrow_totals(self, block: Block) -> GroupTotals | None:
         forms = column_forms.arrow_forms(block)
@@ -96,7 +96,7 @@ class CombinerKernel(AggregateKernel):
         made = forms.group_totals(self.operation, self.group, field, partial=self.partial)
         return made
 
-    def _go_on(self, arrow: GroupTotals, totals: Totals, task: Task) -> None:
+    def _continue_in_python(self, arrow: GroupTotals, totals: Totals, task: Task) -> None:
         """Go on in Python from what Arrow's kernels have come to."""
         made = arrow.so_far(self.outputs[0])
         for key, value in zip(self._keys(made, task), made.values(self.outputs[0]), strict=True):
@@ -118,7 +118,7 @@ class CombinerKernel(AggregateKernel):
             for value, key in zip(values, remaining, strict=False):
                 totals[key] = combine(totals[key], value) if key in totals else value
             if length_hint(remaining):
-                raise stopped()
+                raise stop_iteration_error()
 
     def _given(self, block: Block) -> Sequence[Any]:
         if self.partial:
@@ -163,7 +163,7 @@ class ReducerKernel(AggregateKernel):
             with task.at(self.step, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):
                     totals[key] = reduce(totals[key] if key in totals else init(), row)
-        return self._finished(totals)
+        return self._finish(totals)
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,11 @@ class AggregatorKernel(AggregateKernel):
         aggregator = self.operation
         collector = _GroupCollector(operation_name(aggregator), len(self.outputs))
         names = (*self.group, *self.outputs)
-        told = task.record.token if aggregator.attempts and task.record else task.batch
+        batch = task.record.token if aggregator.attempts and task.record else task.batch
         values: Totals = {}
         if not self.group:
             with task.at(self.step):
-                values[()] = aggregator.init(told, collector)
+                values[()] = aggregator.init(batch, collector)
         for block in blocks:
             keys = self._keys(block, task)
             pending = iter(made_tuples(aggregator, self.inputs, block))
@@ -188,18 +188,18 @@ class AggregatorKernel(AggregateKernel):
                 for key, row in zip(keys, pending, strict=True):
                     collector.head = key_fields(key)
                     if key not in values:
-                        values[key] = aggregator.init(told, collector)
+                        values[key] = aggregator.init(batch, collector)
                     value = aggregator.aggregate(values[key], row, collector)
                     if value is not None:
                         values[key] = value
-            yield block_of(names, collector.taken())
+            yield block_of(names, collector.take())
         for key, value in values.items():
             collector.head = key_fields(key)
             with task.at(self.step):
                 aggregator.complete(value, collector)
             if len(collector.rows) >= _MOST_KEPT:
-                yield block_of(names, collector.taken())
-        yield block_of(names, collector.taken())
+                yield block_of(names, collector.take())
+        yield block_of(names, collector.take())
 
 
 class _GroupCollector(TridentCollector):
@@ -212,8 +212,8 @@ class _GroupCollector(TridentCollector):
         self._width = width
 
     def emit(self, values: Sequence[Any]) -> None:
-        self.rows.append(self.head + checked_row(self._operation, values, self._width))
+        self.rows.append(self.head + check_row(self._operation, values, self._width))
 
-    def taken(self) -> list[Row]:
+    def take(self) -> list[Row]:
         rows, self.rows = self.rows, []
         return rows

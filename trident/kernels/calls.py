@@ -14,9 +14,9 @@ from trident.operations.callables import (
     CallableFlatMap,
     CallableFunction,
     CallableMap,
-    checked_bool,
+    check_bool,
 )
-from trident.operations.emitted import checked_row, checked_rows, checked_values
+from trident.operations.emitted import check_row, check_rows, check_values
 from trident.operations.interfaces import PlainFunction, operation_name
 from trident.tuples.block import Block, columns_of
 
@@ -37,11 +37,11 @@ class CheckedCalls:
 
     def results(self, function: Callable[..., Any]) -> list[Any]:
         """What the function returns for each tuple."""
-        pending, calls = self._begun(function)
+        pending, calls = self._begin(function)
         with self._task.at(self._step, self._names, self._block, pending):
             return one_for_each(calls, self._block.length)
 
-    def over(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
+    def check_each(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
         """What `check` makes of the result for each tuple."""
         pending = iter(made)
         with self._task.at(self._step, self._names, self._block, pending):
@@ -56,17 +56,17 @@ class CheckedCalls:
         kept = self.results(filter.function)
         if set(map(type, kept)) <= {bool}:
             return kept
-        return self.over(kept, lambda one: checked_bool(filter.label, one))
+        return self.check_each(kept, lambda one: check_bool(filter.label, one))
 
-    def mapped(self, function: CallableMap, outputs: Sequence[str]) -> dict[str, Sequence[Any]]:
+    def map_tuples(self, function: CallableMap, outputs: Sequence[str]) -> dict[str, Sequence[Any]]:
         """The new value of each tuple, as columns."""
         name, width = operation_name(function), len(outputs)
         made = self.results(function.function)
         if width == 1 and not _holds_tuples(made):
             return {outputs[0]: made}
         if width == 1:
-            return {outputs[0]: self.over(made, lambda one: checked_values(name, [one])[0])}
-        return columns_of(outputs, self.over(made, lambda row: checked_row(name, row, width)))
+            return {outputs[0]: self.check_each(made, lambda one: check_values(name, [one])[0])}
+        return columns_of(outputs, self.check_each(made, lambda row: check_row(name, row, width)))
 
     def lists(self, function: PlainFunction | CallableFlatMap) -> list[Sequence[Any]]:
         """The items that a function makes of each tuple."""
@@ -76,11 +76,11 @@ class CheckedCalls:
             if set(map(type, made)) <= _LISTS:
                 return made
             advice = _FOR_ONE_VALUE if isinstance(function, CallableFunction) else ""
-            return self.over(made, lambda one: list(_checked_iterable(name, one, advice)))
+            return self.check_each(made, lambda one: list(_checked_iterable(name, one, advice)))
         made = self.results(function.expand)
-        return made if set(map(type, made)) <= _LISTS else self.over(made, list)
+        return made if set(map(type, made)) <= _LISTS else self.check_each(made, list)
 
-    def flattened(
+    def flatten(
         self, name: str, lists: Sequence[Sequence[Any]], outputs: Sequence[str]
     ) -> dict[str, Sequence[Any]]:
         """The items of all tuples, one after the other, as columns; an item is a value or a row."""
@@ -88,13 +88,13 @@ class CheckedCalls:
         if width == 1:
             items = list(chain.from_iterable(lists))
             if _holds_tuples(items):
-                checked = self.over(lists, lambda made: checked_values(name, list(made)))
+                checked = self.check_each(lists, lambda made: check_values(name, list(made)))
                 items = list(chain.from_iterable(checked))
             return {outputs[0]: items}
-        rows = self.over(lists, lambda made: checked_rows(name, made, width))
+        rows = self.check_each(lists, lambda made: check_rows(name, made, width))
         return columns_of(outputs, list(chain.from_iterable(rows)))
 
-    def _begun(self, function: Callable[..., Any]) -> tuple[Iterator[Any], Iterator[Any]]:
+    def _begin(self, function: Callable[..., Any]) -> tuple[Iterator[Any], Iterator[Any]]:
         """An iterator that tells how far the calls have come, and the calls."""
         if not self._names:
             nothing = repeat((), self._block.length)
@@ -108,11 +108,11 @@ def one_for_each(calls: Iterator[Any], length: int) -> list[Any]:
     """The results of the calls, which `map` ends where a function raises StopIteration."""
     made = list(calls)
     if len(made) != length:
-        raise stopped()
+        raise stop_iteration_error()
     return made
 
 
-def stopped() -> RuntimeError:
+def stop_iteration_error() -> RuntimeError:
     """What a StopIteration of a function becomes, which `map` would take for its end."""
     return RuntimeError(
         "it raised StopIteration, as next() does when nothing is left: "

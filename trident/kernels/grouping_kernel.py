@@ -34,8 +34,8 @@ class GroupingKernel(TupleKernel):
         return block.repeated(list(map(len, chosen)), self.carried).added(made)
 
     def _checked(self, chosen: object) -> list[int]:
-        there = range(self.count)
-        if isinstance(chosen, list | tuple) and all(type(n) is int and n in there for n in chosen):
+        known = range(self.count)
+        if isinstance(chosen, list | tuple) and all(type(n) is int and n in known for n in chosen):
             return list(chosen)
         problem = (
             f"chose {chosen!r:.60}, where chooseTasks returns a list of partitions "

@@ -52,7 +52,7 @@ class SparingKernel(BlockKernel):
 
     def apply(self, block: Block, task: Task) -> Block:
         bad: list[str] = []
-        spared = self._told if isinstance(self.operation, Vectorised) else self._tried
+        spared = self._run_batch if isinstance(self.operation, Vectorised) else self._run_tuples
         made = spared(block, task._replace(unnamed=True), bad)
         if task.counters is not None:
             count_bad(task.counters, self.step.text, len(bad), block.length)
@@ -60,7 +60,7 @@ class SparingKernel(BlockKernel):
             self._warn(bad, block, task)
         return made
 
-    def _made(self, block: Block, task: Task) -> Block | Exception:
+    def _run_kernel(self, block: Block, task: Task) -> Block | Exception:
         """What becomes of a block, or what was raised for it."""
         try:
             made = self.kernel.whole(block, task)
@@ -68,7 +68,7 @@ class SparingKernel(BlockKernel):
         except (UnnamedError, EmittedValueError) as error:
             return error.cause if isinstance(error, UnnamedError) else error
 
-    def _copied(self, block: Block, task: Task) -> Block:
+    def _copy(self, block: Block, task: Task) -> Block:
         """A block whose values the operation may change: what fails is tried again, and kept."""
         types = self.kernel.inputs.types if isinstance(self.kernel, TupleKernel) else {}
         names = [name for name, kind in types.items() if python_type(kind or "") in _CHANGEABLE]
@@ -80,27 +80,27 @@ class SparingKernel(BlockKernel):
             return fresh.added({name: own_all(fresh.values(name)) for name in lists})
         raise AssertionError  # it never comes here
 
-    def _tried(self, block: Block, task: Task, bad: list[str]) -> Block:
+    def _run_tuples(self, block: Block, task: Task, bad: list[str]) -> Block:
         """The tuples that are not bad, each tried apart; the errors of the others go into `bad`."""
-        made = self._made(self._copied(block, task), task)
+        made = self._run_kernel(self._copy(block, task), task)
         if isinstance(made, Block):
             return made
         if isinstance(made, MemoryError):
             self._raise(made, task)
         if block.length == 1:
-            self._leave_out(block, _shown(made), task, bad)
+            self._leave_out(block, _error_text(made), task, bad)
             return NOTHING
         size = 1 if block.length <= _FEW else _FEW
         parts = [block.between(start, start + size) for start in range(0, block.length, size)]
-        return joined([self._tried(part, task, bad) for part in parts])
+        return joined([self._run_tuples(part, task, bad) for part in parts])
 
-    def _told(self, block: Block, task: Task, bad: list[str]) -> Block:
+    def _run_batch(self, block: Block, task: Task, bad: list[str]) -> Block:
         """The same, where the function says which rows of a record batch are bad."""
         while block.length:
-            made = self._made(block, task)
+            made = self._run_kernel(block, task)
             if isinstance(made, Block):
                 return made
-            rows = _told_rows(made, block.length)
+            rows = _bad_rows(made, block.length)
             if not rows:
                 self._raise(made, task)
             for row, reason in rows.items():
@@ -129,19 +129,19 @@ class SparingKernel(BlockKernel):
             )
 
 
-def _shown(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return "".join(format_exception_only(error)).rstrip("\n")
 
 
-def _told_rows(cause: Any, length: int) -> Mapping[int, str]:
+def _bad_rows(cause: Any, length: int) -> Mapping[int, str]:
     """The rows of a record batch that its function has said to be bad; none for another error, or
     one that names a row that is not there."""
     rows = cause.rows if isinstance(cause, BadRowsError) else {}
     try:
-        told = {index(row): reason for row, reason in rows.items() if type(row) is not bool}
+        bad = {index(row): reason for row, reason in rows.items() if type(row) is not bool}
     except TypeError:
         return {}
-    return told if len(told) == len(rows) and all(0 <= row < length for row in told) else {}
+    return bad if len(bad) == len(rows) and all(0 <= row < length for row in bad) else {}
 
 
 def leaves_out(kernels: Iterable[Kernel]) -> bool:

@@ -10,7 +10,7 @@ from trident.kernels import column_forms
 from trident.kernels.kernel import made_tuples
 from trident.kernels.task import StepName, Task
 from trident.operations.builtin import MapGet
-from trident.operations.emitted import ListCollector, retrieved
+from trident.operations.emitted import ListCollector, retrieve
 from trident.operations.interfaces import QueryFunction, operation_name
 from trident.states.asking import Wait
 from trident.tuples.block import Block, columns_of
@@ -34,17 +34,17 @@ class QueryKernel:
             return block
         given = made_tuples(self.operation, self.inputs, block)
         with task.at(self.step):
-            results = retrieved(self.operation, view, given)
+            results = retrieve(self.operation, view, given)
         return self.emit(block, given, results, task)
 
     def given(self, block: Block) -> Sequence[Any]:
         """The tuples of a block, as the query is handed them."""
         return made_tuples(self.operation, self.inputs, block)
 
-    def retrieved(self, view: Any, given: Sequence[Any], task: Task) -> Sequence[Any]:
+    def retrieve(self, view: Any, given: Sequence[Any], task: Task) -> Sequence[Any]:
         """What the state answers, for each tuple."""
         with task.at(self.step):
-            return retrieved(self.operation, view, given)
+            return retrieve(self.operation, view, given)
 
     def ask(self, view: Any, given: Sequence[Any], task: Task) -> Wait[Sequence[Any]]:
         """Ask the state, and return what waits for its answers; of look-ups, as in a row."""

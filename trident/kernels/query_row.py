@@ -42,7 +42,7 @@ class QueryRow:
         given = [[query.given(block) for block in blocks] for query in self.queries]
         asked = [list(chain.from_iterable(own)) for own in given]
         if len(asked) == 1:
-            found = [self.queries[0].retrieved(views[0], asked[0], task)]
+            found = [self.queries[0].retrieve(views[0], asked[0], task)]
         else:
             found = read_each(views, partial(self._found, asked, task))
         answers = [iter(each) for each in found]

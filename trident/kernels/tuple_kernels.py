@@ -15,7 +15,7 @@ from trident.operations.callables import (
     CallableFlatMap,
     CallableMap,
 )
-from trident.operations.emitted import ListCollector, checked_row, flat_rows
+from trident.operations.emitted import ListCollector, check_flat_rows, check_row
 from trident.operations.interfaces import (
     Consumer,
     Filter,
@@ -43,7 +43,7 @@ class EachKernel(TupleKernel):
             calls = CheckedCalls(self.step, names, block, task)
             name = operation_name(self.operation)
             lists = calls.lists(self.operation)
-            flat = calls.flattened(name, lists, self.outputs)
+            flat = calls.flatten(name, lists, self.outputs)
             return block.repeated(list(map(len, lists)), self.carried).added(flat)
         return self._execute(block, task)
 
@@ -99,12 +99,12 @@ class MapKernel(TupleKernel):
         names = self.inputs.names
         if type(self.operation) is CallableMap:
             calls = CheckedCalls(self.step, names, block, task)
-            columns = calls.mapped(self.operation, self.outputs)
+            columns = calls.map_tuples(self.operation, self.outputs)
             return block.only(self.carried).added(columns)
         name, width = operation_name(self.operation), len(self.outputs)
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
-            made = [checked_row(name, self.operation.execute(row), width) for row in pending]
+            made = [check_row(name, self.operation.execute(row), width) for row in pending]
         return block.only(self.carried).added(columns_of(self.outputs, made))
 
 
@@ -120,12 +120,12 @@ class FlatMapKernel(TupleKernel):
             calls = CheckedCalls(self.step, names, block, task)
             lists = calls.lists(self.operation)
             counts = list(map(len, lists))
-            columns = calls.flattened(name, lists, self.outputs)
+            columns = calls.flatten(name, lists, self.outputs)
             return block.repeated(counts, self.carried).added(columns)
         width, execute = len(self.outputs), self.operation.execute
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
-            of_each = [list(flat_rows(name, execute(row), width)) for row in pending]
+            of_each = [list(check_flat_rows(name, execute(row), width)) for row in pending]
         columns = columns_of(self.outputs, list(chain.from_iterable(of_each)))
         return block.repeated(list(map(len, of_each)), self.carried).added(columns)
 

@@ -12,7 +12,7 @@ from trident.kernels.task import StepName, Task
 from trident.operations.vectorised import Vectorised
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
+from trident.tuples.value_types import LIMITS, conform, fits, python_type, sure_types
 
 _IN_ARROW = {
     **{"long": "int64", "int": "int32", "short": "int16", "byte": "int8"},
@@ -45,7 +45,7 @@ class TypeCheckKernel(BlockKernel):
             ):
                 continue
             try:
-                right = conformed(self.step.text, name, kind, values)
+                right = conform(self.step.text, name, kind, values)
             except EmittedValueError:
                 pending = iter(values)
                 with task.at(self.step, self.names, block, pending):

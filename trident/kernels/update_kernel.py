@@ -30,7 +30,7 @@ from trident.states.state import State
 from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
 from trident.windows.expiry import Expiry
-from trident.windows.window_contents import named
+from trident.windows.window_contents import pane_key
 from trident.windows.window_updater import WindowTuples, WindowUpdater
 
 _ORIGIN = Fields.typed([(ORIGIN, "string")])
@@ -106,8 +106,8 @@ class UpdateKernel:
     def _append_rows(self, state: RowsState, block: Block) -> Block:
         from trident.kernels.arrow_kernel import record_batch  # who writes rows has pyarrow
 
-        told = ORIGIN in block.names
-        state.append(record_batch(block, self.inputs + _ORIGIN if told else self.inputs))
+        has_origins = ORIGIN in block.names
+        state.append(record_batch(block, self.inputs + _ORIGIN if has_origins else self.inputs))
         return NOTHING
 
     def _update_tuples(self, state: State, block: Block) -> Block:
@@ -141,10 +141,10 @@ def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Ta
         return totals
 
     times = block.values(field) if field else ()
-    told = bool(updater.streams) and ORIGIN in block.names  # not in what 0.1 has staged
-    origins = block.values(ORIGIN) if told else ()
-    return WindowTuples(block.length, keys, _name, times, origins, fold)
+    has_origins = bool(updater.streams) and ORIGIN in block.names  # not in what 0.1 has staged
+    origins = block.values(ORIGIN) if has_origins else ()
+    return WindowTuples(block.length, keys, _pane_key_of, times, origins, fold)
 
 
-def _name(key: Hashable) -> Row:
-    return named(key if type(key) is bytes else encode_key(key_fields(key)))
+def _pane_key_of(key: Hashable) -> Row:
+    return pane_key(key if type(key) is bytes else encode_key(key_fields(key)))

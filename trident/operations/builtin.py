@@ -23,7 +23,7 @@ from trident.states.map_state import ReadOnlyMapState
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import summed_decimal
+from trident.tuples.value_types import decimal_of_sum
 
 if TYPE_CHECKING:
     from trident.states.map_state import ITupleCollection, ReadOnlySnapshottable
@@ -100,7 +100,7 @@ class Sum(CombinerAggregator[Any]):
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         [(name, kind)] = inputs.types.items()
         if kind is None or kind.startswith("decimal"):
-            return [kind and summed_decimal(kind)]
+            return [kind and decimal_of_sum(kind)]
         if kind not in _NUMERIC:
             advice = f"Field {name!r} is declared {kind}."
             raise OperationTypeError("Sum() adds numbers, not", kind, _NUMERIC, advice)

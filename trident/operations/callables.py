@@ -131,7 +131,7 @@ class CallableFilter(Adapted, Filter):
     """A plain callable as a filter."""
 
     def isKeep(self, tuple: TridentTuple) -> bool:
-        return checked_bool(self.label, self.function(*tuple))
+        return check_bool(self.label, self.function(*tuple))
 
 
 class CallableMap(Adapted, MapFunction):
@@ -163,7 +163,7 @@ class CallableConsumer(Adapted, Consumer):
         self.function(*tuple)
 
 
-def checked_bool(operation: str, kept: object) -> bool:
+def check_bool(operation: str, kept: object) -> bool:
     """Check that a plain callable returned a bool, as a filter has to."""
     if isinstance(kept, bool):
         return kept

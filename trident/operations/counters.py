@@ -63,6 +63,6 @@ def tried_tuples(counts: Mapping[str, int]) -> int:
     return counts.get(_TRIED, 0)
 
 
-def users_own(counts: Mapping[str, int]) -> dict[str, int]:
+def user_counts(counts: Mapping[str, int]) -> dict[str, int]:
     """What operations have counted themselves."""
     return {name: n for name, n in counts.items() if name[:1] != "\0"}

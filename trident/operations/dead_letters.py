@@ -59,8 +59,8 @@ class KeepLetters(StateUpdater[Any]):
         letters = [dict(zip(LETTER.names, each, strict=True)) for each in tuples]
         if isinstance(state, MapState):
             keys = [(each["batch"], number) for number, each in enumerate(letters, 1)]
-            told = ("step", "error", "tuple")
-            state.multiPut(keys, [{name: each[name] for name in told} for each in letters])
+            named = ("step", "error", "tuple")
+            state.multiPut(keys, [{name: each[name] for name in named} for each in letters])
         else:
             for each in letters:
                 state.send(json.dumps(each).encode())

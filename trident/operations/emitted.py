@@ -21,11 +21,11 @@ class ListCollector(TridentCollector):
 
     def emit(self, values: Sequence[Any]) -> None:
         if type(values) is not tuple or len(values) != self._width:
-            values = checked_row(self._operation, values, self._width)
+            values = check_row(self._operation, values, self._width)
         self.rows.append(values)
 
 
-def checked_row(operation: str, values: object, width: int) -> Row:
+def check_row(operation: str, values: object, width: int) -> Row:
     """Check that one emitted tuple is a list or tuple of ``width`` values."""
     if not isinstance(values, tuple | list):
         problem = f"emitted {described(values)}, expected a list of {width} values"
@@ -36,45 +36,43 @@ def checked_row(operation: str, values: object, width: int) -> Row:
     return tuple(values)
 
 
-def checked_values(operation: str, items: list[Any]) -> list[Any]:
+def check_values(operation: str, items: list[Any]) -> list[Any]:
     """Check what a plain callable made for one output field: values, where ``(v,)`` is ``v``.
 
     Only the distinct types are looked at, so that a whole column can be checked at once.
 
     Examples
     --------
-    >>> checked_values("f", ["a", ("b",), ["c"]])
+    >>> check_values("f", ["a", ("b",), ["c"]])
     ['a', 'b', ['c']]
     """
     if not any(issubclass(kind, tuple) for kind in set(map(type, items))):
         return items
-    return [checked_row(operation, i, 1)[0] if isinstance(i, tuple) else i for i in items]
+    return [check_row(operation, i, 1)[0] if isinstance(i, tuple) else i for i in items]
 
 
-def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
+def check_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
     """Check what a plain callable made, and return it as rows.
 
     Examples
     --------
-    >>> checked_rows("f", ["a", ("b",)], 1), checked_rows("f", [("a", 1), ["b", 2]], 2)
+    >>> check_rows("f", ["a", ("b",)], 1), check_rows("f", [("a", 1), ["b", 2]], 2)
     ([('a',), ('b',)], [('a', 1), ('b', 2)])
     """
     if width == 1:
-        return [(value,) for value in checked_values(operation, list(items))]
-    return [checked_row(operation, item, width) for item in items]
+        return [(value,) for value in check_values(operation, list(items))]
+    return [check_row(operation, item, width) for item in items]
 
 
-def flat_rows(operation: str, made: object, width: int) -> list[Row]:
+def check_flat_rows(operation: str, made: object, width: int) -> list[Row]:
     """Check that a `FlatMapFunction` returned lists or tuples of ``width`` values."""
     if not isinstance(made, Iterable):
         problem = f"returned {described(made)}, expected an iterable of tuples"
         raise EmittedValueError(operation, problem)
-    return [checked_row(operation, values, width) for values in made]
+    return [check_row(operation, values, width) for values in made]
 
 
-def retrieved(
-    function: QueryFunction[Any, Any], state: Any, inputs: Sequence[Any]
-) -> Sequence[Any]:
+def retrieve(function: QueryFunction[Any, Any], state: Any, inputs: Sequence[Any]) -> Sequence[Any]:
     """Call ``batchRetrieve`` for some tuples, and check that it returns one result for each."""
     results = function.batchRetrieve(state, inputs)
     if len(results) != len(inputs):

@@ -157,13 +157,13 @@ class LetterFolderState(ITupleCollection):
         numbers: dict[Any, int] = {}
         for line in self._files.lines(control.committed if control else 0):
             try:
-                told = dict(json.loads(line))
-                batch = told.pop("batch")
+                letter = dict(json.loads(line))
+                batch = letter.pop("batch")
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 found = f"{line!r:.80} ({type(error).__name__}: {error})"
                 raise CorruptStateError("a dead letter", found) from error
             numbers[batch] = numbers.get(batch, 0) + 1
-            yield batch, numbers[batch], told
+            yield batch, numbers[batch], letter
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ PREFIX = "dead_letters."
 def with_dead_letters(plan: Plan, place: Any) -> Plan:
     """The plan with a state for the dead letters of each group that may have any; `place` is what
     ``partitionPersist`` takes, or None."""
-    builder, place = Builder.of(plan), _kept_in(place)
-    with_any = {group.id: steps for group in plan.groups if (steps := _dying(group))}
+    builder, place = Builder.of(plan), _read_place(place)
+    with_any = {group.id: steps for group in plan.groups if (steps := _steps_with_letters(group))}
     if place is None and with_any:
         step = next(iter(with_any.values()))[0]
         what = f"start: nothing keeps the dead letters of the step at {step.origin}:"
@@ -51,13 +51,13 @@ def with_dead_letters(plan: Plan, place: Any) -> Plan:
     return replace(plan, nodes=tuple(builder.nodes))
 
 
-def _dying(group: BatchGroup) -> tuple[SparingNode, ...]:
+def _steps_with_letters(group: BatchGroup) -> tuple[SparingNode, ...]:
     """The steps of a group whose bad tuples are kept."""
     found = [node for node in group.nodes if isinstance(node, SparingNode)]
     return tuple([node for node in found if node.policy(group.on_error) == "dead-letter"])
 
 
-def _kept_in(place: Any) -> Any:
+def _read_place(place: Any) -> Any:
     """What a place is: that of a URL is a table where it has ``table=``, a topic of Kafka's, a
     folder, or a map."""
     if not isinstance(place, str):

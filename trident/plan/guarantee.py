@@ -92,7 +92,7 @@ def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guar
         keeps = f"it keeps {factory.max_keys:,} keys and forgets the others"
         why = f"{source}, {kept_as(factory)}; {keeps}"
         return Guarantee("best effort", why, "Exact would be a map without a bound.")
-    problem = problem or _left_open(factory)
+    problem = problem or _late_write_problem(factory)
     why = f"{source}, {kept_as(factory)}" + (f"; {problem}" if problem else "")
     return Guarantee(level, why, None if level == "exactly once" else _advice(stream, kept))
 
@@ -107,12 +107,12 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
     if weakest != "transactional":
         return weakest, ""
     for node in before:
-        if reason := _varies(node):
+        if reason := _why_replays_differ(node):
             return "opaque", reason
     return "transactional", ""
 
 
-def _varies(node: Node) -> str:
+def _why_replays_differ(node: Node) -> str:
     """Why a step may give something else when its batch is replayed; empty where it may not."""
     operation = node.operation
     # A consumer changes no tuple, whatever it does.
@@ -129,7 +129,7 @@ def _varies(node: Node) -> str:
     return ""
 
 
-def _left_open(factory: StateFactory) -> str:
+def _late_write_problem(factory: StateFactory) -> str:
     """What can go wrong because the store accepts late writes, or may; empty where it refuses
     them."""
     opens = factory.opens

@@ -11,14 +11,16 @@ from typing import Any
 from trident.errors import OperationTypeError, PlanError, described
 from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import conformed, fits
+from trident.tuples.value_types import conform, fits
 
 _OFFSETS = {"topic": "string", "partition": "int", "offset": "long"}
 """The columns of Kafka's that tell a record's place."""
 _ORDERED = ("long", "int", "short", "byte", "decimal", "string", "date", "timestamp")
 
 
-def divided(stream: Any, history: Any, until: object, declared: Fields) -> tuple[Any, Any, str]:
+def split_history(
+    stream: Any, history: Any, until: object, declared: Fields
+) -> tuple[Any, Any, str]:
     """Return both frames, each without the rows that are the other's, and what `until` says.
 
     A row at the place itself is the stream's, and so is one that has null there.
@@ -29,7 +31,7 @@ def divided(stream: Any, history: Any, until: object, declared: Fields) -> tuple
         what = "newStream: until= takes a dict, found"
         raise OperationTypeError(what, described(until), (), advice)
     if any(isinstance(value, Mapping) for value in until.values()):
-        ends = _offsets(until, declared)
+        ends = _read_offsets(until, declared)
         text = json.dumps(ends)
 
         def before(frame: Any) -> Any:
@@ -41,7 +43,7 @@ def divided(stream: Any, history: Any, until: object, declared: Fields) -> tuple
             ]
             return reduce(or_, tests)
     else:
-        name, value = _place(until, declared)
+        name, value = _read_column(until, declared)
         text = f"{name} {value}"
 
         def before(frame: Any) -> Any:
@@ -51,7 +53,7 @@ def divided(stream: Any, history: Any, until: object, declared: Fields) -> tuple
     return stream.where(earlier.isNull() | ~earlier), history.where(before(history)), text
 
 
-def _place(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
+def _read_column(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
     """The column, and the value in it from which on rows are the stream's."""
     if len(until) > 1:
         raise PlanError("newStream: until= takes one column, found", ", ".join(map(str, until)))
@@ -67,10 +69,10 @@ def _place(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
         what = f"newStream: until= takes a {kind} for the field {name!r}, found"
         zoned = "With its time zone, as datetime.now(UTC) has." if kind == "timestamp" else ""
         raise PlanError(what, described(value), (), zoned)
-    return name, conformed("", name, kind, [value])[0]
+    return name, conform("", name, kind, [value])[0]
 
 
-def _offsets(until: Mapping[Any, Any], declared: Fields) -> dict[str, dict[int, int]]:
+def _read_offsets(until: Mapping[Any, Any], declared: Fields) -> dict[str, dict[int, int]]:
     """By topic and partition the first offset that is the stream's."""
     found = {name: declared.types.get(name) for name in _OFFSETS}
     if found != _OFFSETS:
@@ -80,13 +82,13 @@ def _offsets(until: Mapping[Any, Any], declared: Fields) -> dict[str, dict[int, 
     ends = {}
     for topic, offsets in until.items():
         try:
-            told = dict(sorted((int(str(number)), end) for number, end in offsets.items()))
+            known = dict(sorted((int(str(number)), end) for number, end in offsets.items()))
         except (ValueError, TypeError, AttributeError):
-            told = {}
-        fit = all(type(end) is int and 0 <= end < 2**63 for end in told.values())
-        if not told or not fit or len(told) < len(offsets):  # 0 and "0" are one partition
+            known = {}
+        fit = all(type(end) is int and 0 <= end < 2**63 for end in known.values())
+        if not known or not fit or len(known) < len(offsets):  # 0 and "0" are one partition
             advice = 'As in {"clicks": {"0": 81200, "1": 79013}}.'
             what = f"newStream: until= takes the offset of each partition of {topic!r}, found"
             raise PlanError(what, described(offsets), (), advice)
-        ends[str(topic)] = told
+        ends[str(topic)] = known
     return dict(sorted(ends.items()))

@@ -52,7 +52,7 @@ from trident.plan.builder import Builder, Position
 from trident.plan.chain import Chain
 from trident.plan.expiring import NEVER, Expiring, expiry_of
 from trident.plan.guarantee import STRENGTH
-from trident.plan.history import divided
+from trident.plan.history import split_history
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -139,9 +139,9 @@ def new_stream(
     elif until is not None:
         advice = "It says where history= ends. A stream alone begins where its own options say."
         raise PlanError("newStream: until= without history=", "", (), advice)
-    told = ""
+    until_text = ""
     if until is not None:
-        source, history, told = divided(source, history, until, declared)
+        source, history, until_text = split_history(source, history, until, declared)
     return builder.add(
         SourceNode,
         stream_id=stream_id,
@@ -152,7 +152,7 @@ def new_stream(
         output_mode=output_mode or "append",
         partition_fields=Fields.of(partition_fields),
         history=history,
-        until=told,
+        until=until_text,
     )
 
 
@@ -253,7 +253,7 @@ def each(at: Position, given: Given, on_error: OnError | None) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
     if given.outputs is None:
         return filter_tuples("each", at, given, on_error)
-    seen = _selected("each", at, given.inputs)
+    seen = _check_inputs("each", at, given.inputs)
     function = as_operation("each", given.operation, CallableFunction, seen)
     return _append("each", at, given._replace(operation=function), seen, on_error)
 
@@ -275,7 +275,7 @@ def with_column(
         advice = "Name one, or use each(inputs, function, outputs) for several."
         raise PlanError(f"{call}: expected one new field, found", str(outputs), (), advice)
     named = None if inputs is None else Fields.of(inputs)
-    seen = at.fields if named is None else _selected(call, at, named)
+    seen = at.fields if named is None else _check_inputs(call, at, named)
     column = as_operation(call, function, CallableColumn, seen)
     return _append(call, at, Given(named, column, outputs), seen, on_error)
 
@@ -290,7 +290,7 @@ def _append(call: str, at: Position, given: Given, seen: Fields, on_error: OnErr
 
 def filter_tuples(call: str, at: Position, given: Given, on_error: OnError | None) -> Node:
     """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
-    seen = at.fields if given.inputs is None else _selected(call, at, given.inputs)
+    seen = at.fields if given.inputs is None else _check_inputs(call, at, given.inputs)
     filter = as_operation(call, given.operation, CallableFilter, seen)
     if isinstance(filter, Native):
         return _native(call, at, given, on_error)
@@ -365,7 +365,7 @@ def join(
     if given or not isinstance(mode, JoinOutFieldsMode):
         what = f"{call}: expected a JoinType or some, then a JoinOutFieldsMode, found"
         raise OperationTypeError(what, described(given[0] if given else mode))
-    required, by = _required(call, types, len(joined)), tuple(map(Fields.of, keys))
+    required, by = _required_streams(call, types, len(joined)), tuple(map(Fields.of, keys))
     with builder.together():
         if on_error is not None:
             joined = [
@@ -382,7 +382,7 @@ def join(
         )
 
 
-def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:
+def _required_streams(call: str, types: Any, count: int) -> tuple[bool, ...]:
     """Which streams of a join have to have the key."""
     of_each = [types or JoinType.INNER] * count if types in (None, *JoinType) else types
     if not isinstance(of_each, list | tuple) or not all(
@@ -396,16 +396,16 @@ def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:
     return tuple(each is JoinType.INNER for each in of_each)
 
 
-def kept_tuple(
+def min_or_max(
     kind: type[LeastTuple], at: Position, comparator: Comparator
 ) -> PartitionAggregateNode:
     """``min(comparator)`` and ``max(comparator)``."""
     call = _EXTREMES[kind]
-    compare, shown = _order(call, comparator)
+    compare, shown = _read_order(call, comparator)
     return _keep_tuple(at, kind(None, compare, f"{call}({shown})"))
 
 
-def kept_tuple_by(
+def min_or_max_by(
     kind: type[LeastTuple], at: Position, field: str, comparator: Comparator | None
 ) -> PartitionAggregateNode:
     """``minBy(field [, comparator])`` and ``maxBy(field [, comparator])``."""
@@ -419,7 +419,7 @@ def kept_tuple_by(
     if comparator is None:
         advice = f"Give a comparator of two values: {call}({name!r}, comparator)."
         check_ordered(call, at.fields.select(by), advice)
-    compare, shown = (natural_order, "") if comparator is None else _order(call, comparator)
+    compare, shown = (natural_order, "") if comparator is None else _read_order(call, comparator)
     label = f"{call}({', '.join(filter(None, (name, shown)))})"
     return _keep_tuple(at, kind(at.fields.index(name), compare, label))
 
@@ -427,7 +427,7 @@ def kept_tuple_by(
 _EXTREMES: dict[type[LeastTuple], str] = {LeastTuple: "min", GreatestTuple: "max"}
 
 
-def _order(call: str, comparator: object) -> tuple[Comparator, str]:
+def _read_order(call: str, comparator: object) -> tuple[Comparator, str]:
     if isinstance(comparator, type) or not callable(comparator):
         advice = "It is called with two of them, and returns a number below, equal to or above 0."
         what = f"{call}: expected a comparator, found"
@@ -469,7 +469,7 @@ def persistent_aggregate(
             latest = Given(Fields(expiry.field), Max(), times)
             before = Chain(at).then(call, given).then(call, latest).end(AggregateNode)
             expiry = replace(expiry, field=times.names[0])
-        own = own_copy(aggregator)
+        own = copy_combiner(aggregator)
         updater = (
             CombinerAggStateUpdater(own)
             if group is None
@@ -501,7 +501,7 @@ def persistent_aggregate(
     return update
 
 
-def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+def copy_combiner(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
     """A copy of the combiner for a second step, as each step prepares an operation of its own; the
     combiner itself where it can't be copied."""
     try:
@@ -518,7 +518,7 @@ def partition_persist(
     inputs, operation, outputs = given
     declaration = at.builder.state(call, state, name, outputs or Fields(), None, operation)
     updater = as_instance(call, operation, StateUpdater)
-    seen = _selected(call, at, inputs)
+    seen = _check_inputs(call, at, inputs)
     types = updater.infer_types(at.fields.select(seen))
     return at.add(
         StateUpdateNode,
@@ -535,7 +535,7 @@ def persist_rows(
 ) -> StateUpdateNode:
     """``partitionPersist(Rows(…) [, inputs])``: by default all fields are columns."""
     call = "partitionPersist"
-    seen = at.fields if inputs is None else at.fields.select(_selected(call, at, inputs))
+    seen = at.fields if inputs is None else at.fields.select(_check_inputs(call, at, inputs))
     rows = cast("Rows", spec.stateFactory)
     name = name or spec.name or rows.name
     spec = replace(spec, stateFactory=rows.of(seen.types))
@@ -557,12 +557,12 @@ def state_query(at: Position, state: StateNode, given: Given) -> StateQueryNode:
         what = f"{call}: no output fields for"
         advice = "Name the fields that it appends as the last argument."
         raise OperationTypeError(what, operation_name(function), (), advice)
-    seen = _selected(call, at, inputs)
+    seen = _check_inputs(call, at, inputs)
     check_queryable(call, function, at.node, seen, state)
     return at.add(StateQueryNode, state=state, inputs=seen, function=function, outputs=outputs)
 
 
-def _selected(call: str, at: Position, inputs: Fields | None) -> Fields:
+def _check_inputs(call: str, at: Position, inputs: Fields | None) -> Fields:
     """The named input fields, checked; no fields where none are named."""
     check_selection(call, inputs or Fields(), at.fields)
     return inputs or Fields()

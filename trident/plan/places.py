@@ -38,9 +38,9 @@ class Place:
     prefix: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.kind} at {self.host}" if self.host else self.kind
+        text = f"{self.kind} at {self.host}" if self.host else self.kind
         more = [("database", self.database), ("prefix", self.prefix)]
-        return ", ".join([told, *(f"{name} {value}" for name, value in more if value)])
+        return ", ".join([text, *(f"{name} {value}" for name, value in more if value)])
 
 
 def place_of(factory: StateFactory) -> Place | None:
@@ -85,17 +85,17 @@ def without_secrets(text: str) -> str:
     return re.sub(r"\s+", " ", masked(f"{scheme}{mark}{kept}")).strip()
 
 
-def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
+def describe_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
     """Each state that a group updates, by its first name, as JSON: see `trident.batch.changes`."""
-    return {node.state.kept_name: _described(node) for node in group.updates}
+    return {node.state.kept_name: _describe(node) for node in group.updates}
 
 
-def _described(node: StateUpdateNode) -> dict[str, Any]:
+def _describe(node: StateUpdateNode) -> dict[str, Any]:
     updater = node.updater
     if isinstance(updater, RowWriter):
         return {"by": updater.label}
     by = updater.aggregator if isinstance(updater, AggregatingUpdater) else updater
-    found: dict[str, Any] = {"by": identified(by), "of": _seen(node)}
+    found: dict[str, Any] = {"by": identified(by), "of": _input_types(node)}
     if node.group:
         found["key"] = dict(node.fields.select(node.group).types)
     if isinstance(updater, WindowUpdater):
@@ -104,12 +104,12 @@ def _described(node: StateUpdateNode) -> dict[str, Any]:
         found["value"] = [*node.fields.types.values()][-1]
     if (schema := getattr(node.state.factory, "schema", None)) is not None:
         found["schema"] = schema.version
-    if kept := _kept(node.state.factory):
+    if kept := _encoding_text(node.state.factory):
         found["kept"] = kept
     return found
 
 
-def _seen(node: StateUpdateNode) -> dict[str, str | None]:
+def _input_types(node: StateUpdateNode) -> dict[str, str | None]:
     """The fields that an aggregator or updater sees, with their types."""
     updater = node.updater
     if isinstance(updater, KeptAnswers):  # they are of any fields
@@ -125,7 +125,7 @@ def _seen(node: StateUpdateNode) -> dict[str, str | None]:
     return dict(node.parent.fields.select(node.inputs).types)
 
 
-def _kept(factory: StateFactory) -> str:
+def _encoding_text(factory: StateFactory) -> str:
     """What entries are found and read by, where that is no default."""
     if not isinstance(factory, MapStateFactory):
         return ""

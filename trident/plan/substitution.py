@@ -21,7 +21,7 @@ Swaps = list[tuple[MapStateFactory, str]]
 """Old states, each with the prefix of the one that takes its place."""
 
 
-def substituted(
+def substitute(
     nodes: Iterable[Node],
     source: Callable[[SourceNode], Mapping[str, Any]],
     state: Callable[[StateDeclaration], StateDeclaration],
@@ -48,7 +48,7 @@ def substituted(
     return copies
 
 
-def located(plan: Plan) -> Plan:
+def locate_states(plan: Plan) -> Plan:
     """Return the plan with the states that it updates where they are now.
 
     Each may have another one in its place, which was built anew. The stores are asked; what is
@@ -76,7 +76,7 @@ def located(plan: Plan) -> Plan:
     return replace(plan, nodes=_with_states(plan.nodes, moved)) if moved else plan
 
 
-def rebuilt(
+def plan_rebuild(
     plan: Plan, prefixes: Mapping[str, str], since: str | None = None
 ) -> tuple[Plan, list[Swaps]]:
     """Return the plan that builds some states anew beside the old ones, and which those are.
@@ -108,11 +108,11 @@ def rebuilt(
         }
         nodes.update(group.nodes, group.states)
     ordered = [node for node in plan.nodes if node in nodes]
-    copies = _with_states(ordered, moved, partial(_history, since=since))
+    copies = _with_states(ordered, moved, partial(_begin_with_history, since=since))
     return replace(plan, nodes=copies), swaps
 
 
-def check_untaken(plan: Plan, factory: MapStateFactory, prefix: str) -> None:
+def check_free_prefix(plan: Plan, factory: MapStateFactory, prefix: str) -> None:
     """Raise where the place of what is to be a state's new one is that of another state of a
     plan."""
     place = factory.at(prefix).identity
@@ -128,26 +128,26 @@ def _swap(plan: Plan, name: str, factory: StateFactory, prefix: str) -> tuple[Ma
         raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
     if factory.at(prefix).identity == factory.identity:
         raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
-    check_untaken(plan, factory, prefix)
+    check_free_prefix(plan, factory, prefix)
     return factory, prefix
 
 
-def _as_they_are(_: SourceNode) -> Mapping[str, Any]:
+def _keep_source(_: SourceNode) -> Mapping[str, Any]:
     return {}
 
 
 def _with_states(
     nodes: Iterable[Node],
     factories: Mapping[str, StateFactory],
-    source: Callable[[SourceNode], Mapping[str, Any]] = _as_they_are,
+    source: Callable[[SourceNode], Mapping[str, Any]] = _keep_source,
 ) -> tuple[Node, ...]:
     def state(declared: StateDeclaration) -> StateDeclaration:
         return replace(declared, factory=factories.get(declared.name, declared.factory))
 
-    return tuple(substituted(nodes, source, state).values())
+    return tuple(substitute(nodes, source, state).values())
 
 
-def _history(node: SourceNode, since: str | None) -> Mapping[str, Any]:
+def _begin_with_history(node: SourceNode, since: str | None) -> Mapping[str, Any]:
     if isinstance(node.source, ITridentDataSource):
         return {"source": node.source.from_history(since)}
     if since is not None:

@@ -12,7 +12,7 @@ from trident.spouts.collector import SpoutCollector
 from trident.tuples.arrow_columns import combined
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import conformed, misfit, python_type
+from trident.tuples.value_types import conform, misfit, python_type
 
 _FORMS = {
     pa.string(): (pa.large_string(), pa.string_view()),
@@ -48,7 +48,7 @@ class ArrowCollector(SpoutCollector):
             return given.cast(wanted)
         values = block.values(name)
         if python_type(declared) is not None:
-            values = conformed(self._spout, name, declared, values)
+            values = conform(self._spout, name, declared, values)
         try:
             return pa.array(values, wanted)
         except UNFIT:

@@ -34,7 +34,7 @@ from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.parts import read_part
 from trident.states.maps.stored_map import StoredMap
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import conformed, kind_of
+from trident.tuples.value_types import conform, kind_of
 
 _MOVED = "__trident_moved"
 """The column by which a task says that batches have moved on, in a row of its own."""
@@ -171,7 +171,7 @@ class _PartReader:
     ) -> pa.Array:
         kind, own = str(self.fields.types[name]), self.schema.arrow.field(name).type
         try:
-            return pa.array(conformed("", name, kind, values), own)
+            return pa.array(conform("", name, kind, values), own)
         except (EmittedValueError, *UNFIT):
             if len(values) > 1:
                 for key, value in zip(keys, values, strict=True):

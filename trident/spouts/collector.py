@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trident.errors import EmittedValueError, described
-from trident.operations.emitted import checked_row
+from trident.operations.emitted import check_row
 from trident.operations.interfaces import TridentCollector
 from trident.tuples.block import MANY, Block, block_of, joined
 from trident.tuples.fields import Fields
@@ -40,7 +40,7 @@ class SpoutCollector(TridentCollector):
 
     def emit(self, values: Sequence[Any]) -> None:
         if type(values) is not tuple or len(values) != self._width:
-            values = checked_row(self._spout, values, self._width)
+            values = check_row(self._spout, values, self._width)
         self._rows.append(values)
 
     def emitColumns(self, columns: Any) -> None:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, ClassVar
 
 from trident.errors import TridentError
-from trident.operations.emitted import Row, checked_row
+from trident.operations.emitted import Row, check_row
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.states.tracebacks import Briefly
@@ -102,7 +102,7 @@ class FeederBatchSpout(IBatchSpout):
         """
         width = len(self._fields)
         with Briefly():
-            feed = _Feed([checked_row("FeederBatchSpout", values, width) for values in tuples])
+            feed = _Feed([check_row("FeederBatchSpout", values, width) for values in tuples])
         with self._changed:
             self._waiting.append(feed)
             listener = self._listener

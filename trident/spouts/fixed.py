@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from trident.errors import described
-from trident.operations.emitted import Row, checked_row
+from trident.operations.emitted import Row, check_row
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.states.errors import FailedException
@@ -76,7 +76,7 @@ class FixedBatchSpout(IBatchSpout):
             if not self._batches or len(self._batches[-1]) == maxBatchSize:
                 self._batches.append([])
             self._count += 1
-            self._batches[-1].append(checked_row("FixedBatchSpout", given, width))
+            self._batches[-1].append(check_row("FixedBatchSpout", given, width))
         self._cycle = cycle
 
     def setCycle(self, cycle: bool) -> None:

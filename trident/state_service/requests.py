@@ -16,7 +16,7 @@ from trident.states.keys import encode_keys
 from trident.states.map_state import Key
 from trident.states.typed_json import needs_tags, tagged, untagged
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import conformed, fits, python_type
+from trident.tuples.value_types import conform, fits, python_type
 
 Read = Literal["committed", "latest"]
 """What is shown: what batches have committed, or what was written last."""
@@ -211,7 +211,7 @@ def _column(state: str, fields: Fields, name: str, values: Sequence[Any]) -> Seq
     if kind is None or python_type(kind) is None:
         return values
     try:
-        return conformed("a request", name, kind, values)
+        return conform("a request", name, kind, values)
     except EmittedValueError:
         wrong = next(value for value in values if not fits(kind, value))
         raise _misfit(state, fields, f"{described(wrong)} for {name}") from None

@@ -27,7 +27,7 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.plan.nodes import StateDeclaration, StateNode
 from trident.plan.plan import Plan
-from trident.plan.substitution import substituted
+from trident.plan.substitution import substitute
 from trident.spouts.fixed import SimulatedCrash
 from trident.states.backing_map import Codec
 from trident.states.errors import FailedException
@@ -124,7 +124,7 @@ class Tester:
             return _tested(declared, self._trouble, in_memory)
 
         by_spout = {"clock": "spout", "output_mode": "append", "history": None, "until": ""}
-        copies = substituted(
+        copies = substitute(
             before.nodes,
             lambda node: {"source": Fed(node.declared, node.kind), **by_spout},
             tested,

@@ -54,27 +54,27 @@ class BoltDeclarer:
 
     def shuffleGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """One task after the other."""
-        return self._taking("shuffleGrouping", componentId, streamId, shuffled)
+        return self._take("shuffleGrouping", componentId, streamId, shuffled)
 
     def localOrShuffleGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """As `shuffleGrouping`: where tasks run is Spark's to say."""
-        return self._taking("localOrShuffleGrouping", componentId, streamId, shuffled)
+        return self._take("localOrShuffleGrouping", componentId, streamId, shuffled)
 
     def noneGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """Any task: as `shuffleGrouping`, as in Storm."""
-        return self._taking("noneGrouping", componentId, streamId, shuffled)
+        return self._take("noneGrouping", componentId, streamId, shuffled)
 
     def allGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """A copy for each task."""
-        return self._taking("allGrouping", componentId, streamId, to_each)
+        return self._take("allGrouping", componentId, streamId, to_each)
 
     def globalGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """All to one task."""
-        return self._taking("globalGrouping", componentId, streamId, to_first)
+        return self._take("globalGrouping", componentId, streamId, to_first)
 
     def directGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """To the task that `emitDirect` names."""
-        return self._taking("directGrouping", componentId, streamId, direct)
+        return self._take("directGrouping", componentId, streamId, direct)
 
     def fieldsGrouping(self, componentId: str, *streamId_and_fields: Any) -> Self:
         """Equal values to one task: ``fieldsGrouping(component, [stream,] fields)``."""
@@ -88,7 +88,7 @@ class BoltDeclarer:
         # The first one is the attempt, which all tuples of a batch have.
         positions = tuple(known.index(name) - 1 for name in Fields.of(fields) if known.index(name))
         grouping: Grouping = ByFields(positions) if positions else to_first
-        return self._taking("fieldsGrouping", componentId, stream, grouping)
+        return self._take("fieldsGrouping", componentId, stream, grouping)
 
     def customGrouping(self, componentId: str, *streamId_and_grouping: Any) -> Self:
         """As a grouping says: ``customGrouping(component, [stream,] CustomStreamGrouping)``."""
@@ -97,7 +97,7 @@ class BoltDeclarer:
         known = self._fields("customGrouping", componentId, stream)
         checked: Any = as_instance("customGrouping", grouping, CustomStreamGrouping)
         without_attempt = Fields(*known.names[1:])
-        return self._taking("customGrouping", componentId, stream, Custom(checked, without_attempt))
+        return self._take("customGrouping", componentId, stream, Custom(checked, without_attempt))
 
     def forget(self) -> None:
         """Take no tuples, as before the first call."""
@@ -114,7 +114,7 @@ class BoltDeclarer:
             raise PlanError(what, repr(stream), tuple(source.streams))
         return source.streams[stream]
 
-    def _taking(self, call: str, component: str, stream: str, grouping: Grouping) -> Self:
+    def _take(self, call: str, component: str, stream: str, grouping: Grouping) -> Self:
         self._fields(call, component, stream)
         if (component, stream) in self._bolt.taken:
             what = f"{call}: {self._bolt.id} takes these tuples already:"
@@ -156,10 +156,10 @@ class Bolts:
         emitted = {self._source: source}
         last = source
         for bolt in list(self.components.values())[1:]:
-            last = emitted[bolt.id] = self._compiled(topology, emitted, bolt)
+            last = emitted[bolt.id] = self._add_steps(topology, emitted, bolt)
         return last
 
-    def _compiled(
+    def _add_steps(
         self, topology: TridentTopology, emitted: Mapping[str, Stream], bolt: _Declared
     ) -> Stream:
         if not bolt.taken:

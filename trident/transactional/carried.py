@@ -28,7 +28,7 @@ def source_of(component: str, stream: str) -> str:
     return json.dumps([component, stream])
 
 
-def packed(what: str, values: Sequence[Any]) -> str:
+def pack(what: str, values: Sequence[Any]) -> str:
     """The values of a tuple as JSON that says what they are."""
     try:
         needs_tags(list(values))
@@ -38,8 +38,8 @@ def packed(what: str, values: Sequence[Any]) -> str:
         raise EmittedValueError(what, problem) from error
 
 
-def unpacked(values: str) -> list[Any]:
-    """The values that :func:`packed` was given."""
+def unpack(values: str) -> list[Any]:
+    """The values that :func:`pack` was given."""
     found: list[Any] = untagged(json.loads(values))
     return found
 
@@ -64,7 +64,7 @@ class Reader:
     def read(self, id: object, carried: Sequence[Any]) -> BoltTuple:
         """Return the tuple, with the id before its values."""
         source, _, values = carried
-        return self._types[source]([id, *unpacked(values)])
+        return self._types[source]([id, *unpack(values)])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Reader, (dict(self.fields),)
@@ -77,7 +77,7 @@ class Carry(Function):
         self._source = source
 
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
-        collector.emit((self._source, None, packed("the spout", tuple)))
+        collector.emit((self._source, None, pack("the spout", tuple)))
 
 
 class Subscribed(Filter):

@@ -9,7 +9,7 @@ from typing import Any
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.states.keys import encode_key
 from trident.states.sharding import shard_of
-from trident.transactional.carried import unpacked
+from trident.transactional.carried import unpack
 from trident.tuples import TridentTuple, tuple_type
 from trident.tuples.fields import Fields
 
@@ -46,7 +46,7 @@ class ByFields:
     positions: tuple[int, ...]
 
     def __call__(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        values = unpacked(carried[2])
+        values = unpack(carried[2])
         key = encode_key(tuple(values[position] for position in self.positions))
         return [tasks[shard_of(key, len(tasks))]]
 
@@ -59,7 +59,7 @@ class Custom:
     fields: Fields
 
     def __call__(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-        return self.grouping.chooseTasks(tasks, tuple_type(self.fields)(unpacked(carried[2])))
+        return self.grouping.chooseTasks(tasks, tuple_type(self.fields)(unpack(carried[2])))
 
 
 class Groupings(CustomStreamGrouping):

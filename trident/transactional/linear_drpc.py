@@ -11,7 +11,7 @@ from trident.operations.interfaces import CustomStreamGrouping, FlatMapFunction
 from trident.spouts.rich import DEFAULT_STREAM, OutputFieldsDeclarer
 from trident.transactional.bolts import BaseBasicBolt
 from trident.transactional.builder import Bolt, BoltDeclarer, Bolts
-from trident.transactional.carried import CARRIED, NAMES, Carry, source_of, unpacked
+from trident.transactional.carried import CARRIED, NAMES, Carry, source_of, unpack
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields, FieldsLike
 
@@ -113,37 +113,37 @@ class LinearDRPCDeclarer:
 
     def shuffleGrouping(self) -> Self:
         """One task after the other."""
-        return self._instead(self._declarer.shuffleGrouping)
+        return self._take_by(self._declarer.shuffleGrouping)
 
     def localOrShuffleGrouping(self) -> Self:
         """As `shuffleGrouping`."""
-        return self._instead(self._declarer.localOrShuffleGrouping)
+        return self._take_by(self._declarer.localOrShuffleGrouping)
 
     def noneGrouping(self) -> Self:
         """Any task: as `shuffleGrouping`."""
-        return self._instead(self._declarer.noneGrouping)
+        return self._take_by(self._declarer.noneGrouping)
 
     def allGrouping(self) -> Self:
         """A copy for each task."""
-        return self._instead(self._declarer.allGrouping)
+        return self._take_by(self._declarer.allGrouping)
 
     def globalGrouping(self) -> Self:
         """All to one task."""
-        return self._instead(self._declarer.globalGrouping)
+        return self._take_by(self._declarer.globalGrouping)
 
     def directGrouping(self) -> Self:
         """To the task that `emitDirect` names."""
-        return self._instead(self._declarer.directGrouping)
+        return self._take_by(self._declarer.directGrouping)
 
     def fieldsGrouping(self, fields: FieldsLike) -> Self:
         """Equal values to one task."""
-        return self._instead(self._declarer.fieldsGrouping, fields)
+        return self._take_by(self._declarer.fieldsGrouping, fields)
 
     def customGrouping(self, grouping: CustomStreamGrouping) -> Self:
         """As a grouping says."""
-        return self._instead(self._declarer.customGrouping, grouping)
+        return self._take_by(self._declarer.customGrouping, grouping)
 
-    def _instead(self, grouping: Callable[..., object], *arguments: Any) -> Self:
+    def _take_by(self, grouping: Callable[..., object], *arguments: Any) -> Self:
         self._declarer.forget()
         grouping(self._before, *arguments)
         return self
@@ -151,4 +151,4 @@ class LinearDRPCDeclarer:
 
 class _Result(FlatMapFunction):
     def execute(self, input: TridentTuple) -> Any:
-        return [unpacked(input[2])]
+        return [unpack(input[2])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.errors import PlanError
-from trident.operations.emitted import checked_row
+from trident.operations.emitted import check_row
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.partitioned import (
     IPartitionedTridentSpout,
@@ -49,7 +49,7 @@ class MemoryTransactionalSpout(IPartitionedTridentSpout):
             raise PlanError(what, repr(list(partitions)))
         width = len(self._fields)
         self._partitions = [
-            [checked_row("MemoryTransactionalSpout", row, width) for row in partitions[number]]
+            [check_row("MemoryTransactionalSpout", row, width) for row in partitions[number]]
             for number in sorted(partitions)
         ]
         self._take = takeAmt

@@ -29,7 +29,7 @@ from trident.transactional.bolts import (
     TopologyContext,
     TransactionAttempt,
 )
-from trident.transactional.carried import Reader, packed, source_of
+from trident.transactional.carried import Reader, pack, source_of
 from trident.tuples.fields import Fields
 
 
@@ -108,7 +108,7 @@ class _Collector(BatchOutputCollector):
         if values[0] != self._id:
             what = f"{component.id}: the first value is the id that prepare() was given, found"
             raise PlanError(what, repr(values[0])[:80], (), "Emit [self.id, …].")
-        carried = packed(component.id, values[1:])
+        carried = pack(component.id, values[1:])
         self.into.emit((source_of(component.id, stream), task, carried))
 
 

@@ -177,19 +177,19 @@ def can_be_key(kind: str) -> bool:
     return head != "map" and all(map(can_be_key, kinds))
 
 
-def summed_decimal(kind: str) -> str:
+def decimal_of_sum(kind: str) -> str:
     """The type of the sum of decimals, as Spark has it.
 
     Examples
     --------
-    >>> summed_decimal("decimal(10,2)"), summed_decimal("decimal(38,18)")
+    >>> decimal_of_sum("decimal(10,2)"), decimal_of_sum("decimal(38,18)")
     ('decimal(20,2)', 'decimal(38,18)')
     """
     precision, unit = _digits(kind)
     return f"decimal({min(precision + 10, 38)},{-unit.adjusted()})"
 
 
-def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> Sequence[Any]:
+def conform(operation: str, field: str, kind: str, values: Sequence[Any]) -> Sequence[Any]:
     """Check a column that a step made against its declared type, and convert what differs in form.
 
     Null fits every type. A whole number becomes a float where one is declared, so that its key is
@@ -205,9 +205,9 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
 
     Examples
     --------
-    >>> conformed("f", "x", "double", [1, 2.5, None])
+    >>> conform("f", "x", "double", [1, 2.5, None])
     [1.0, 2.5, None]
-    >>> conformed("f", "n", "long", [1, 2.5])
+    >>> conform("f", "n", "long", [1, 2.5])
     Traceback (most recent call last):
     ...
     trident.errors.EmittedValueError: f emitted float 2.5 for the field 'n', which is declared

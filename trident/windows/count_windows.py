@@ -47,18 +47,18 @@ class CountWindowUpdater(WindowUpdater):
             folds = given.fold(_panes(befores[()], given.length, size))
             brought = {(pane,): folded for pane, folded in folds.items()}
         windows: list[Window] = []
-        gone, passing = [], {}
+        outdated, passing = [], {}
         for label, key in keys.items():
             before, after = befores[label], afters[label]
             windows += self._ended(key, before, after, size)
             first, floor = self._floor(before) // size, self._floor(after) // size
             fresh = -(-before // size)  # the first pane of which nothing is stored
-            gone += [(*key, pane) for pane in range(first, min(floor, fresh))]
+            outdated += [(*key, pane) for pane in range(first, min(floor, fresh))]
             for pane in range(fresh, floor):
                 passing[*key, pane] = brought.pop((*key, pane))
         contents.add(state, brought)
         contents.emit(state, windows, passing, self._collector(collector))
-        contents.remove(state, gone)
+        contents.remove(state, outdated)
 
     def _size(self, contents: Contents) -> int:
         """How many tuples a pane has: of tuples a window can take some."""

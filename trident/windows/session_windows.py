@@ -55,9 +55,9 @@ class _Sessions:
 
     def forget(self, ended: int) -> list[int]:
         """Drop the sessions that end up to `ended`; return their panes."""
-        gone = [pane for one in self.open if one.was[0][1] <= ended for pane in one.panes]
+        outdated = [pane for one in self.open if one.was[0][1] <= ended for pane in one.panes]
         self.open = [one for one in self.open if one.was[0][1] > ended]
-        return gone
+        return outdated
 
     def take(self, times: Iterable[tuple[int, int]], gap: int) -> None:
         """Take in tuples, each a time and its place in the batch; give each session a pane."""
@@ -117,16 +117,16 @@ class SessionWindowUpdater(TimeWindowUpdater):
         on_page = {page: agenda.keys(page) for page in due}
         keys = list(dict.fromkeys([*labels, *(key for page in due for key in on_page[page])]))
         done = [page for page in due if page < self._page(span.now)]
-        left = {key for page in done for key in on_page[page]}
+        leaving = {key for page in done for key in on_page[page]}
         entries = [("sessions", *key) for key in keys]
         stored = state.multiGet(entries)
         found = [_Sessions.read(each, self._gap) for each in stored]
 
         pane_of: list[Row | None] = [None] * given.length
-        gone: list[Row] = []
+        outdated: list[Row] = []
         for key, sessions in zip(keys, found, strict=True):
             # The lateness of an earlier start may have been longer.
-            gone += [(*key, number) for number in sessions.forget(span.forgot)]
+            outdated += [(*key, number) for number in sessions.forget(span.forgot)]
             sessions.take(arrived[labels[key]] if key in labels else (), self._gap)
             for one in sessions.open:
                 for row in one.rows:
@@ -141,17 +141,19 @@ class SessionWindowUpdater(TimeWindowUpdater):
             for one in sessions.open:
                 end = one.last + self._gap
                 panes = [(*key, number) for number in one.panes]
-                taken_back += [Window(key, (), self._tail(*old)) for old in self._moved(one, span)]
+                taken_back += [
+                    Window(key, (), self._tail(*old)) for old in self._outdated(one, span)
+                ]
                 if span.has(end) or (one.rows and end <= span.now):
                     ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
                 if end > span.forgets:
                     continue
                 if one.was:
-                    gone += panes
+                    outdated += panes
                 else:
                     passing[panes[0]] = brought.pop(panes[0])
             sessions.open = [one for one in sessions.open if one.last + self._gap > span.forgets]
-            for page in self._new_pages(sessions, span, key in left):
+            for page in self._new_pages(sessions, span, key in leaving):
                 pages.setdefault(page, []).append(key)
 
         contents = self.contents
@@ -162,7 +164,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
             to.window = window
             to.emit((None,) * self.width)
         contents.emit(state, [one for _, one in ended], passing, to)
-        contents.remove(state, gone)
+        contents.remove(state, outdated)
         changed = [
             (entry, kept)
             for entry, before, sessions in zip(entries, stored, found, strict=True)
@@ -172,20 +174,20 @@ class SessionWindowUpdater(TimeWindowUpdater):
         agenda.add(pages)
         agenda.remove(done)
 
-    def _moved(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
+    def _outdated(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
         """What was emitted of a session that is another one now, where that is to be told."""
         if self.window.retracts and span.before is not None:
             for start, end in one.was:
                 if end <= span.before and (start, end) != (one.start, one.last + self._gap):
                     yield start, end
 
-    def _new_pages(self, sessions: _Sessions, span: Span, left: bool) -> set[int]:
-        """The pages on which a key has to be, and is not yet; it may have `left` one."""
+    def _new_pages(self, sessions: _Sessions, span: Span, leaving: bool) -> set[int]:
+        """The pages on which a key has to be, and is not yet; `leaving` where it leaves one."""
         wanted, known = set(), set()
         for one in sessions.open:
             wanted.add(self._page_of(one.last + self._gap, span.now))
             for _, end in one.was:
-                if span.before is None or end > span.before or not left:
+                if span.before is None or end > span.before or not leaving:
                     known.add(self._page_of(end, span.before))
         return wanted - known
 

@@ -16,7 +16,7 @@ from trident.states.errors import CorruptStateError
 from trident.states.map_state import ReadOnlyMapState
 from trident.states.maps.stored_map import StoredMap
 from trident.windows.watermarks import Partitions, milliseconds, time_of
-from trident.windows.window_contents import Window, append, chunk_keys, there
+from trident.windows.window_contents import Window, append, chunk_keys, read_existing
 from trident.windows.window_updater import WindowTuples, WindowUpdater
 from trident.windows.windows import DurationWindow, TimeWindow
 
@@ -50,9 +50,9 @@ class Clock(NamedTuple):
 
     def write(self, state: StoredMap) -> None:
         agenda = [[page, count] for page, count in sorted(self.agenda.items())]
-        kept = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
-        told = {"shape": self.shape, "forgotten": self.forgotten, **self.partitions.kept()}
-        state.multiPut([_CLOCK], [{**kept, **told}])
+        entry: dict[str, Any] = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
+        entry |= {"shape": self.shape, "forgotten": self.forgotten, **self.partitions.kept()}
+        state.multiPut([_CLOCK], [entry])
 
     def forgot(self, lateness: int) -> int:
         """Up to which end windows are forgotten; a shorter lateness has forgotten some for good."""
@@ -83,15 +83,15 @@ class Agenda:
         """The keys on a page, in the order in which they came."""
         if not self._grouped:
             return [()]
-        chunks = there(self._state, chunk_keys(("keys", page), self.counts[page]))
+        chunks = read_existing(self._state, chunk_keys(("keys", page), self.counts[page]))
         return [tuple(key) for chunk in chunks for key in chunk]
 
     def remove(self, pages: Iterable[int]) -> None:
-        gone: list[Row] = []
+        removed: list[Row] = []
         for page in pages:
             count = self.counts.pop(page)
-            gone += chunk_keys(("keys", page), count) if self._grouped else []
-        self._state.multiRemove(gone)
+            removed += chunk_keys(("keys", page), count) if self._grouped else []
+        self._state.multiRemove(removed)
 
 
 class Span(NamedTuple):
@@ -165,7 +165,7 @@ class TimeWindowUpdater(WindowUpdater):
             advice = "Declare it as it was, or begin anew in a state of another name."
             found = f"it is of a window that is {clock.shape}, and now it is {self.window.shape}"
             raise CorruptStateError("the state of open windows", found, advice)
-        span, times, partitions = self._passed(state, given, clock)
+        span, times, partitions = self._advance(state, given, clock)
         if span is None:
             if partitions != clock.partitions:
                 clock._replace(partitions=partitions, shape=self.window.shape).write(state)
@@ -186,7 +186,7 @@ class TimeWindowUpdater(WindowUpdater):
         if following != clock:
             following.write(state)
 
-    def _passed(
+    def _advance(
         self, state: StoredMap, given: WindowTuples, clock: Clock
     ) -> tuple[Span | None, Sequence[int], Partitions]:
         """What time it was and is, `_UNKNOWN` while a partition has none; the times; the
@@ -202,8 +202,9 @@ class TimeWindowUpdater(WindowUpdater):
         if self.window.idle_after is not None and begun.moment is not None:
             quiet = begun.moment - self.window.idle_after.milliseconds
         if self.streams or self.timed:
-            told = given.origins, times, begun.moment
-            partitions = partitions.after(self.streams, begun.active, *told)
+            partitions = partitions.after(
+                self.streams, begun.active, given.origins, times, begun.moment
+            )
             reached = partitions.watermark(quiet)
         else:
             reached = max(times, default=None)
@@ -281,9 +282,9 @@ class DurationWindowUpdater(TimeWindowUpdater):
         windows = list(self._windows(sorted({*agenda.counts, *passed}), touched, span, keys))
         contents.emit(state, windows, passing, self._collector(collector))
 
-        gone = [pane for pane in agenda.counts if pane < floor]
-        contents.remove(state, [(*key, pane) for pane in gone for key in keys(pane)])
-        agenda.remove(gone)
+        removed = [pane for pane in agenda.counts if pane < floor]
+        contents.remove(state, [(*key, pane) for pane in removed for key in keys(pane)])
+        agenda.remove(removed)
 
     def _folded(self, given: WindowTuples, times: Sequence[int | None]) -> dict[Row, Any]:
         """What the tuples of each key and pane come to, without those that are late."""

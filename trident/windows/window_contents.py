@@ -14,7 +14,7 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from trident.operations.emitted import Row, checked_row
+from trident.operations.emitted import Row, check_row
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
@@ -65,11 +65,11 @@ class WindowCollector(TridentCollector):
         self._collector = collector
 
     def emit(self, values: Sequence[Any]) -> None:
-        row = checked_row(self._operation, values, self._width)
+        row = check_row(self._operation, values, self._width)
         self._collector.emit((*_fields(self.window.key), *row, *self.window.tail))
 
 
-def named(encoded: bytes) -> Row:
+def pane_key(encoded: bytes) -> Row:
     """An encoded key as panes are named by it; its fields may be lists, and ``1 == True``."""
     return (encoded.decode(),)
 
@@ -110,18 +110,18 @@ class Aggregates(Contents):
     name: str = "pane"
 
     def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
-        updaters = [_Merged(self._merged, brought) for brought in fresh.values()]
+        updaters = [_MergePane(self._merge, brought) for brought in fresh.values()]
         state.multiUpdate(self._keys(fresh), updaters)
         return [pane for pane, updater in zip(fresh, updaters, strict=True) if updater.began]
 
     def emit(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
     ) -> None:
-        wanted = _stored(windows, passing)
+        wanted = _stored_panes(windows, passing)
         found = dict(zip(wanted, state.multiGet(self._keys(wanted)), strict=True))
         if windows and isinstance(windows[0].numbers, range) and None in found.values():
-            raise gone(self._keys(pane for pane in wanted if found[pane] is None)[0])
-        found.update((pane, self._merged(None, brought)) for pane, brought in passing.items())
+            raise missing_entry(self._keys(pane for pane in wanted if found[pane] is None)[0])
+        found.update((pane, self._merge(None, brought)) for pane, brought in passing.items())
         sliding: dict[Row, SlidingAggregate] = {}
         for window in windows:
             key, numbers = window.key, window.numbers
@@ -149,13 +149,13 @@ class Aggregates(Contents):
     def _keys(self, panes: Iterable[Pane]) -> list[Row]:
         return [(self.name, *pane) for pane in panes]
 
-    def _merged(self, stored: Any, brought: Any) -> list[Any]:
+    def _merge(self, stored: Any, brought: Any) -> list[Any]:
         """What a pane holds then: its aggregate in a list, as that may be null."""
         aggregator = self.aggregator
         if isinstance(aggregator, CombinerAggregator):
             return [brought if stored is None else aggregator.combine(stored[0], brought)]
         value = aggregator.init() if stored is None else stored[0]
-        for row in _tuples(aggregator, self.inputs, brought):
+        for row in _as_tuples(aggregator, self.inputs, brought):
             value = aggregator.reduce(value, row)
         return [value]
 
@@ -178,7 +178,7 @@ class PaneTuples(Contents):
 
     def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
         counts = [len(rows) for rows in fresh.values()]
-        totals = state.multiUpdate(_kept(fresh), list(map(Plus, counts)))
+        totals = state.multiUpdate(_count_keys(fresh), list(map(Plus, counts)))
         befores = [total - count for total, count in zip(totals, counts, strict=True)]
         append(
             state,
@@ -193,16 +193,16 @@ class PaneTuples(Contents):
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
     ) -> None:
         batch = state.begun.token.txid
-        for place, chunks in groupby(self._chunks(state, windows, passing), itemgetter(0)):
+        for place, chunks in groupby(self._read_chunks(state, windows, passing), itemgetter(0)):
             window = to.window = windows[place]
             end = None if window.size is None else window.skip + window.size
             rows = islice(chain.from_iterable(map(itemgetter(1), chunks)), window.skip, end)
-            self._run(_tuples(self.aggregator, self.inputs, rows), batch, to)
+            self._run(_as_tuples(self.aggregator, self.inputs, rows), batch, to)
 
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
         counts = self._counts(state, panes)
         chunks = [key for pane, n in counts.items() for key in chunk_keys(("tuples", *pane), n)]
-        state.multiRemove([*_kept(counts), *chunks])
+        state.multiRemove([*_count_keys(counts), *chunks])
 
     def upgraded(self, key: Row, value: Any, upgrade: Callable[[Any], Any]) -> Any:
         return [upgrade(row) for row in value] if key[0] == "tuples" else value
@@ -221,14 +221,14 @@ class PaneTuples(Contents):
             value = value if following is None else following
         aggregator.complete(value, to)
 
-    def _chunks(
+    def _read_chunks(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh
     ) -> Iterator[tuple[int, Sequence[Any]]]:
         """The tuples of all windows, chunk after chunk, each with its window's place."""
-        wanted = _stored(windows, passing)
+        wanted = _stored_panes(windows, passing)
         counts = self._counts(state, wanted)
         if windows and isinstance(windows[0].numbers, range) and len(counts) < len(wanted):
-            raise gone(_kept(pane for pane in wanted if pane not in counts)[0])
+            raise missing_entry(_count_keys(pane for pane in wanted if pane not in counts)[0])
         parts = (
             (place, key)
             for place, window in enumerate(windows)
@@ -236,7 +236,7 @@ class PaneTuples(Contents):
             for key in self._parts((*window.key, number), counts, passing)
         )
         while some := list(islice(parts, _AT_ONCE)):
-            found = iter(there(state, [part for _, part in some if type(part) is tuple]))
+            found = iter(read_existing(state, [part for _, part in some if type(part) is tuple]))
             for place, part in some:
                 yield place, next(found) if type(part) is tuple else part
 
@@ -247,7 +247,7 @@ class PaneTuples(Contents):
         return chunk_keys(("tuples", *pane), counts.get(pane, 0))
 
     def _counts(self, state: StoredMap, panes: Sequence[Pane]) -> dict[Pane, int]:
-        found = state.multiGet(_kept(panes))
+        found = state.multiGet(_count_keys(panes))
         return {pane: count for pane, count in zip(panes, found, strict=True) if count}
 
 
@@ -274,7 +274,7 @@ class Plus(ValueUpdater):
         return (stored or 0) + self.number
 
 
-class _Merged(ValueUpdater):
+class _MergePane(ValueUpdater):
     """Adds to a pane, and knows whether that was there."""
 
     def __init__(self, merge: Callable[[Any, Any], Any], brought: Any) -> None:
@@ -288,7 +288,7 @@ class _Merged(ValueUpdater):
 
 
 @dataclass(frozen=True)
-class _Extended(ValueUpdater):
+class _ExtendList(ValueUpdater):
     """Adds to the end of a list."""
 
     items: Sequence[Any]
@@ -306,7 +306,7 @@ def append(state: StoredMap, lists: Iterable[tuple[Row, int, Sequence[Any]]]) ->
             place, filled = divmod(length + done, CHUNK)
             some = items[done : done + CHUNK - filled]
             keys.append((*name, place))
-            updaters.append(_Extended(some))
+            updaters.append(_ExtendList(some))
             done += len(some)
     state.multiUpdate(keys, updaters)
 
@@ -315,15 +315,15 @@ def chunk_keys(name: Row, length: int) -> list[Row]:
     return [(*name, place) for place in range(-(-length // CHUNK))]
 
 
-def there(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
+def read_existing(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
     """The values of keys that have to be there."""
     found = state.multiGet(keys)
     if None in found:
-        raise gone(keys[found.index(None)])
+        raise missing_entry(keys[found.index(None)])
     return found
 
 
-def gone(key: Row) -> CorruptStateError:
+def missing_entry(key: Row) -> CorruptStateError:
     """The error for an entry of open windows that is not there."""
     advice = (
         "Was the window declared otherwise, or does the store forget entries? Declare it as it "
@@ -332,11 +332,11 @@ def gone(key: Row) -> CorruptStateError:
     return CorruptStateError("an open window", f"there is no entry {key!r}", advice)
 
 
-def _kept(panes: Iterable[Pane]) -> list[Row]:
+def _count_keys(panes: Iterable[Pane]) -> list[Row]:
     return [("pane", *pane) for pane in panes]
 
 
-def _stored(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
+def _stored_panes(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
     """The panes of windows that are in the state, if they are anywhere, each once."""
     wanted: dict[Pane, None] = {}
     slid: dict[Row, int] = {}
@@ -348,7 +348,7 @@ def _stored(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
     return [pane for pane in wanted if pane not in passing]
 
 
-def _tuples(operation: Operation, inputs: Fields, rows: Iterable[Any]) -> Iterable[Any]:
+def _as_tuples(operation: Operation, inputs: Fields, rows: Iterable[Any]) -> Iterable[Any]:
     """Stored values as the tuples that an operation takes."""
     return map(tuple if operation.positional else tuple_type(inputs), rows)
 
