@@ -1,4 +1,4 @@
-"""Answers requests for what states hold, those that come together by one look at each state."""
+"""Answers requests for states; requests that come together share one look at each state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from trident.drpc.calls import Answer
-from trident.drpc.errors import (
-    DRPCError,
-)
+from trident.drpc.errors import DRPCError
 from trident.drpc.query import IdleObjects, failure_of
 from trident.state_service.errors import (
     AnswerTooLargeError,
@@ -18,7 +16,14 @@ from trident.state_service.errors import (
     NoSuchKeyError,
     StateLeftOutError,
 )
-from trident.state_service.requests import Keys, Read, StateRequest, Wanted, json_of_key, wanted
+from trident.state_service.requests import (
+    Keys,
+    Read,
+    StateRequest,
+    Wanted,
+    json_of_key,
+    read_request,
+)
 from trident.state_service.served_states import ServedState
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.keys import encode_key
@@ -34,7 +39,7 @@ MOST_BYTES = 16 * 2**20
 
 
 class StateObjects(IdleObjects[State]):
-    """The objects of one state, of which each is used by one thread at a time."""
+    """The objects of one state; each is used by one thread at a time."""
 
     def __init__(self, served: ServedState) -> None:
         super().__init__(
@@ -44,7 +49,7 @@ class StateObjects(IdleObjects[State]):
 
 
 class _Found(NamedTuple):
-    """What a state holds of some keys."""
+    """The values that a state holds for some keys."""
 
     txid: int | None
     values: Mapping[bytes, Any]
@@ -52,10 +57,7 @@ class _Found(NamedTuple):
 
 
 class StateReads:
-    """Answers the requests of one queue, in the thread that calls.
-
-    `name` is what errors call the queue.
-    """
+    """Answers the requests of one queue, in the thread that calls; errors call it `name`."""
 
     reads = True
     never_waits = False
@@ -70,7 +72,7 @@ class StateReads:
         """There is nothing to prepare: states are made when they are first asked for."""
 
     def close(self) -> None:
-        """The states are closed by whoever has made this."""
+        """There is nothing to close: the maker of this closes the states."""
 
     def answer(self, args: str) -> str:
         [answer] = self.answer_together([args])
@@ -85,33 +87,33 @@ class StateReads:
         together: dict[tuple[Read, frozenset[str]], dict[int, Mapping[str, Wanted]]] = {}
         for number, request in enumerate(asked):
             try:
-                wants = wanted(request, self._served, self._most_keys)
+                wants = read_request(request, self._served, self._most_keys)
             except DRPCError as error:
                 answers[number] = error
             else:
                 key = request.read, frozenset(wants)
                 together.setdefault(key, {})[number] = wants
         for (read, _), wants_of in together.items():
-            for number, found in self._looked_up(read, wants_of).items():
+            for number, found in self._look_up(read, wants_of).items():
                 if isinstance(found, Exception):
                     answers[number] = found
                 else:
                     answers[number] = _answer(asked[number], wants_of[number], found)
         return [answers[number] for number in range(len(requests))]
 
-    def _looked_up(
+    def _look_up(
         self, read: Read, wants: Mapping[int, Mapping[str, Wanted]]
     ) -> Mapping[int, Mapping[str, _Found] | Exception]:
-        """What each request finds, or its failure; one that fails fails no other one."""
+        """Return what each request finds, or its failure; it fails no other request."""
         try:
-            found = self._read(read, _merged(wants.values()))
+            found = self._read(read, _merge(wants.values()))
         except Exception as error:
             if len(wants) == 1 or isinstance(error, UnavailableError | NoStateError):
                 if not isinstance(error, DRPCError):
                     error = failure_of(self.function, "", error)
                 return dict.fromkeys(wants, error)
-            alone = [self._looked_up(read, {number: want}) for number, want in wants.items()]
-            return {number: each for told in alone for number, each in told.items()}
+            alone = [self._look_up(read, {number: want}) for number, want in wants.items()]
+            return {number: found for each in alone for number, found in each.items()}
         return dict.fromkeys(wants, found)
 
     def _read(self, read: Read, wants: Mapping[str, tuple[Keys, bool]]) -> Mapping[str, _Found]:
@@ -139,8 +141,8 @@ class StateReads:
                 self._states[name].give_back(state)
 
 
-def _merged(wants: Iterable[Mapping[str, Wanted]]) -> Mapping[str, tuple[Keys, bool]]:
-    """The keys of each state that any request wants, and whether one wants the single value."""
+def _merge(wants: Iterable[Mapping[str, Wanted]]) -> Mapping[str, tuple[Keys, bool]]:
+    """Return the keys that requests ask of each state, and whether one asks the single value."""
     keys: dict[str, dict[bytes, Key]] = {}
     single: set[str] = set()
     for request in wants:
@@ -152,10 +154,10 @@ def _merged(wants: Iterable[Mapping[str, Wanted]]) -> Mapping[str, tuple[Keys, b
 
 
 def _found(state: State, view: Any, keys: Keys, single: bool, read: Read) -> _Found:
-    """What a view shows of some keys, and perhaps the single value, by one call."""
-    # A map that isn't opaque has no cut: what it shows is at least what this record says.
-    told = None if state.kind is StateType.OPAQUE else state.control
-    record = None if told is None else told.last()
+    """Read some keys, and perhaps the single value, from a view by one call."""
+    # A map that isn't opaque has no cut: its values are those of this record, or later ones.
+    control = None if state.kind is StateType.OPAQUE else state.control
+    record = None if control is None else control.last()
     txid = view.txid
     if record is not None:
         txid = record.token.txid if read == "latest" else record.committed
@@ -171,7 +173,7 @@ def _found(state: State, view: Any, keys: Keys, single: bool, read: Read) -> _Fo
 def _answer(
     asked: StateRequest, wants: Mapping[str, Wanted], found: Mapping[str, _Found]
 ) -> Answer:
-    """The answer to a request as JSON, or its failure."""
+    """Return the answer to a request as JSON, or its failure."""
     try:
         if asked.form == "states":
             room, states = MOST_BYTES, {}
@@ -179,55 +181,55 @@ def _answer(
                 states[name], room = _part(name, want, found[name], room)
             return _text({"read": asked.read, "states": states})
         [(name, want)] = wants.items()
-        told: dict[str, Any] = {"state": name, "read": asked.read}
+        answer: dict[str, Any] = {"state": name, "read": asked.read}
         if asked.form == "key":
             [key] = want.distinct
             fields = want.distinct[key]
-            told["key"] = json_of_key(fields)
-            told |= _one(name, fields, found[name].values[key], found[name])
+            answer["key"] = json_of_key(fields)
+            answer |= _one(name, fields, found[name].values[key], found[name])
         elif asked.form == "value":
-            told |= _one(name, None, found[name].single, found[name])
+            answer |= _one(name, None, found[name].single, found[name])
         else:
-            told |= _part(name, want, found[name], MOST_BYTES)[0]
-        return _text(told)
+            answer |= _part(name, want, found[name], MOST_BYTES)[0]
+        return _text(answer)
     except DRPCError as error:
         return error
 
 
-def _text(told: Mapping[str, Any]) -> str:
-    return orjson.dumps(told).decode()
+def _text(answer: Mapping[str, Any]) -> str:
+    return orjson.dumps(answer).decode()
 
 
 def _one(name: str, key: Key | None, value: Any, found: _Found) -> Mapping[str, Any]:
-    """A value that must be there, with its batch."""
+    """Return a value that must not be absent, with its batch."""
     if value is None:
-        raise NoSuchKeyError(name, _shown(key), found.txid)
+        raise NoSuchKeyError(name, _key_text(key), found.txid)
     return {"txid": found.txid, "value": orjson.Fragment(_json(name, key, value))}
 
 
 def _part(name: str, want: Wanted, found: _Found, room: int) -> tuple[Mapping[str, Any], int]:
-    """What was found of one state, and how many bytes there is room for beside it."""
+    """Return the values of one state, and for how many bytes there is room besides them."""
     if want.single:
         value = _json(name, None, found.single)
         return {"txid": found.txid, "value": orjson.Fragment(value)}, room - len(value)
-    made: dict[bytes, bytes] = {}
+    json: dict[bytes, bytes] = {}
     for key in want.keys:
-        if key not in made:
-            made[key] = _json(name, want.distinct[key], found.values[key])
-        room -= len(made[key]) + 1
+        if key not in json:
+            json[key] = _json(name, want.distinct[key], found.values[key])
+        room -= len(json[key]) + 1
         if room < 0:
             raise AnswerTooLargeError(MOST_BYTES)
-    return {"txid": found.txid, "values": [orjson.Fragment(made[key]) for key in want.keys]}, room
+    return {"txid": found.txid, "values": [orjson.Fragment(json[key]) for key in want.keys]}, room
 
 
 def _json(name: str, key: Key | None, value: Any) -> bytes:
-    """A value as JSON, with tags for what that has no form for."""
+    """Write a value as JSON, with tags for what JSON has no form for."""
     try:
         needs_tags(value)
         return orjson.dumps(tagged(value))
     except (TypeError, RecursionError) as error:
-        raise NoJSONError(name, _shown(key), str(error)) from error
+        raise NoJSONError(name, _key_text(key), str(error)) from error
 
 
-def _shown(key: Key | None) -> str | None:
+def _key_text(key: Key | None) -> str | None:
     return None if key is None else orjson.dumps(json_of_key(key)).decode()

@@ -1,4 +1,4 @@
-"""What is asked of states: how keys are written, the request as text, and what it means."""
+"""Requests for states: how keys are written, a request as text, and what it asks."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from trident.tuples.fields import Fields
 from trident.tuples.value_types import conform, fits, python_type
 
 Read = Literal["committed", "latest"]
-"""What is shown: what batches have committed, or what was written last."""
+"""Whether to read what batches have committed, or what was written last."""
 READS: tuple[Read, ...] = get_args(Read)
 Form = Literal["key", "value", "keys", "states", "txid"]
-"""What is asked for: one key, the single value, several keys, several states, the batch alone."""
+"""What a request is for: one key, the single value, several keys, several states, or the batch."""
 
 _FORM = 'A key is a text, or a JSON array of its fields, as in ["cat",{"$date":"2026-01-02"}].'
 
 
 class StateRequest(NamedTuple):
-    """A request as it came.
+    """A request before it is checked.
 
-    `state` is the states, sorted, where it is several; `text` the key as it was in the URL, or the
-    body.
+    `state` is the name of the state, or the sorted names of several. `text` is the key as it was in
+    the URL, or the body.
     """
 
     read: Read
@@ -52,10 +52,10 @@ Keys = Mapping[bytes, Key]
 
 
 class Wanted(NamedTuple):
-    """What a request wants of one state.
+    """What a request asks of one state.
 
-    `keys` are in the order in which they are answered, some perhaps repeatedly; `distinct` has each
-    of them once, with its fields. `single` asks for the single value in place of keys.
+    `keys` are in the order of the answer, some perhaps repeatedly; `distinct` has each of them
+    once, with its fields. `single` asks for the single value in place of keys.
     """
 
     keys: Sequence[bytes] = ()
@@ -63,43 +63,36 @@ class Wanted(NamedTuple):
     single: bool = False
 
 
-def wanted(
+def read_request(
     asked: StateRequest, states: Mapping[str, ServedState], most_keys: int
 ) -> Mapping[str, Wanted]:
-    """What a request wants, by state."""
+    """Return what a request asks of each state."""
+    if asked.form == "txid":
+        return {asked.state: Wanted()}
+    if asked.form == "value":
+        return {asked.state: _single(states[asked.state])}
     try:
-        return _wanted(asked, states, most_keys)
+        if asked.form == "key":
+            return {asked.state: _keys(states[asked.state], [key_of_text(asked.text)])}
+        if asked.form == "states":
+            keys_of = named_states(asked.text)
+        else:
+            keys_of = {asked.state: _member(_json(asked.text), "keys", list)}
+        number = sum(1 if keys is None else len(keys) for keys in keys_of.values())
+        if number > most_keys:
+            raise TooManyKeysError(number, most_keys)
+        return {
+            name: _single(states[name])
+            if keys is None
+            else _keys(states[name], list(map(key_of_json, keys)))
+            for name, keys in keys_of.items()
+        }
     except RecursionError as error:
         raise MalformedRequestError("it is nested too deeply") from error
 
 
-def _wanted(
-    asked: StateRequest, states: Mapping[str, ServedState], most_keys: int
-) -> Mapping[str, Wanted]:
-    match asked.form:
-        case "txid":
-            return {asked.state: Wanted()}
-        case "key":
-            return {asked.state: _keys(states[asked.state], [key_of_text(asked.text)])}
-        case "value":
-            return {asked.state: _single(states[asked.state])}
-        case "keys":
-            keys = _member(_json(asked.text), "keys", list)
-            _check_number(len(keys), most_keys)
-            return {asked.state: _keys(states[asked.state], list(map(key_of_json, keys)))}
-        case "states":
-            of = named_states(asked.text)
-            _check_number(sum(1 if keys is None else len(keys) for keys in of.values()), most_keys)
-            return {
-                name: _single(states[name])
-                if keys is None
-                else _keys(states[name], list(map(key_of_json, keys)))
-                for name, keys in of.items()
-            }
-
-
 def named_states(body: str) -> Mapping[str, list[Any] | None]:
-    """The keys of each state that a body names; None for a single value."""
+    """Return the keys of each state that a body names; None for a single value."""
     states: dict[str, Any] = _member(_json(body), "states", dict)
     for name, keys in states.items():
         if keys is not None and not isinstance(keys, list):
@@ -119,17 +112,12 @@ def _json(body: str) -> Any:
 
 
 def _member(tree: Any, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """The only member of an object."""
+    """Return the only member of an object, of type `kind`."""
     if isinstance(tree, dict) and tree.keys() == {name} and isinstance(tree[name], kind):
         return tree[name]
     shown = '{"keys": ["cat", ["dog", 5]]}' if name == "keys" else '{"states": {"count": ["cat"]}}'
     found = f"an object with {list(tree)}" if isinstance(tree, dict) else type(tree).__name__
     raise MalformedRequestError(f"the body is to be as {shown}; found {found:.200}")
-
-
-def _check_number(keys: int, most: int) -> None:
-    if keys > most:
-        raise TooManyKeysError(keys, most)
 
 
 def _single(state: ServedState) -> Wanted:
@@ -140,7 +128,7 @@ def _single(state: ServedState) -> Wanted:
 
 
 def _keys(state: ServedState, given: Sequence[Key]) -> Wanted:
-    keys = fitting(state.name, state.key, given)
+    keys = convert_keys(state.name, state.key, given)
     try:
         encoded = encode_keys(keys)
     except SerializationError as error:
@@ -149,7 +137,7 @@ def _keys(state: ServedState, given: Sequence[Key]) -> Wanted:
 
 
 def key_of_text(text: str) -> Key:
-    """The key that a part of a URL is: a JSON array where it begins with ``[``, else a text."""
+    """Read a key from a part of a URL: a JSON array if it begins with ``[``, else a text."""
     if not text.startswith("["):
         return (text,)
     try:
@@ -161,7 +149,7 @@ def key_of_text(text: str) -> Key:
 
 
 def key_of_json(tree: object) -> Key:
-    """The key that a value of JSON is."""
+    """Read a key from a value of JSON."""
     if isinstance(tree, str):
         return (tree,)
     if not isinstance(tree, list):
@@ -169,31 +157,30 @@ def key_of_json(tree: object) -> Key:
     try:
         return tuple(untagged(tree))
     except ValueError as error:
-        problem = f"the key {described(tree)} has a field that is none ({error!s:.200}). {_FORM}"
+        problem = f"the key {described(tree)} has an invalid field ({error!s:.200}). {_FORM}"
         raise MalformedRequestError(problem) from error
 
 
 def text_of_key(key: Key) -> str:
-    """A key as a part of a URL, before it is escaped; what :func:`key_of_text` reads."""
+    """Write a key as a part of a URL, before it is escaped; :func:`key_of_text` reads it."""
     if len(key) == 1 and type(key[0]) is str and not key[0].startswith("["):
         return key[0]
     return orjson.dumps(json_of_key(key)).decode()
 
 
 def json_of_key(key: Key) -> Any:
-    """A key as a JSON array of its fields."""
+    """Write a key as a JSON array of its fields."""
     fields = list(key)
     needs_tags(fields)
     return tagged(fields)
 
 
-def fitting(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[Key]:
-    """Keys in the form that a state's keys have, by the declared types of their fields.
+def convert_keys(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[Key]:
+    """Convert keys to the declared types of a state's keys.
 
-    A whole number becomes a double where one is declared, as in a step; text stays text.
-
-    Where `fields` aren't known every key fits. Raises MalformedRequestError for a key with other
-    fields, which can't be in the state.
+    A whole number becomes a double where one is declared, as in a step; text stays text. If
+    `fields` aren't known every key fits. Raises MalformedRequestError for a key with other fields,
+    which can't be in the state.
     """
     if fields is None or not keys:
         return keys
@@ -201,12 +188,11 @@ def fitting(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[
         if len(key) != len(fields) or not key:
             raise _misfit(state, fields, f"{len(key)} of them")
     columns = zip(fields, zip(*keys, strict=True), strict=True)
-    made = [_column(state, fields, name, values) for name, values in columns]
-    return list(zip(*made, strict=True))
+    converted = [_convert_column(state, fields, name, values) for name, values in columns]
+    return list(zip(*converted, strict=True))
 
 
-def _column(state: str, fields: Fields, name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """The values of a field in the form of its type."""
+def _convert_column(state: str, fields: Fields, name: str, values: Sequence[Any]) -> Sequence[Any]:
     kind = fields.types[name]
     if kind is None or python_type(kind) is None:
         return values

@@ -1,4 +1,4 @@
-"""The states of a plan, as those who ask for them see them."""
+"""The states of a plan, as clients see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServedState:
     """A state of a plan.
 
     `group` is None for a state that the topology only reads. `key` has no field for a single value,
-    and is None where the plan doesn't know; `left_out` says why it can't be read here.
+    and is None if the plan doesn't know it. `left_out` says why it can't be read here.
     """
 
     name: str
@@ -34,18 +34,18 @@ class ServedState:
 
     @property
     def kind(self) -> str | None:
-        """How its values are kept; None where it doesn't tell."""
+        """How its values are kept; None if that isn't known."""
         kind = self.factory.kind
         return None if kind is None else kind.value
 
     @property
     def cut(self) -> str:
-        """What it is read as one with: states of one cut show the same batch."""
+        """The cut that it is read in: states of one cut show the same batch."""
         return f"state {self.name}" if self.group is None else f"group {self.group}"
 
     @property
     def whole(self) -> bool:
-        """Whether only whole committed batches show."""
+        """Whether readers see only whole committed batches."""
         of_storm = isinstance(self.factory, MapStateFactory) and self.factory.written_by == "storm"
         return self.factory.kind is StateType.OPAQUE and not of_storm
 
@@ -53,7 +53,7 @@ class ServedState:
 def served_states(plan: Plan, *, runs_here: bool) -> Mapping[str, ServedState]:
     """The states of a plan, by name.
 
-    `runs_here` tells whether its run is in this process, and so what it keeps in memory.
+    `runs_here` says whether its run is in this process, and so the states that it has in memory.
     """
     return {node.state.name: _served(plan, node, runs_here) for node in plan.states}
 

@@ -1,4 +1,4 @@
-"""The states of a plan, answered for in this process."""
+"""Answers requests for the states of a plan, in this process."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from trident.state_service.requests import StateRequest
 from trident.state_service.served_states import ServedState, served_states
 
 SEVERAL = "state:batchGet"
-"""What errors call requests for several states, and the queue of those that have none of their
-own."""
+"""What errors call requests for several states, and the queue of those without one of their own."""
 _MOST_QUEUES = 64
 """How many sets of states have a queue of their own."""
 
 
 class StateService(QueuedService):
-    """Answers for the states of a plan, wherever its run is.
+    """Answers requests for the states of a plan, wherever its run is.
 
     A state is opened when it is first asked for. Requests for one state that come together read it
-    once; one that takes long, or is away, holds up none for another. The same holds for requests
-    for one set of states.
+    once. A state that takes long, or is away, delays only its own requests. The same holds for a
+    set of states.
 
-    `runs_here` tells whether its run is in this process, so that states in memory are there.
+    `runs_here` says whether its run is in this process, with its states in memory.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class StateService(QueuedService):
             objects.close()
 
     def _queue(self, asked: StateRequest) -> str:
-        """Where a request waits: beside none for other states, so that no store holds it up."""
+        """Return the queue of a request, in which none for other states can delay it."""
         if asked.form != "states":
             return queue_of(asked.state)
         own = f"{SEVERAL} {asked.state}"
@@ -78,10 +77,10 @@ class StateService(QueuedService):
 
 
 def queue_of(state: str) -> str:
-    """The queue of a state, which is also what ``allow=`` calls it."""
+    """Return the name of a state's queue, and of the state in ``allow=``."""
     return f"state/{state}"
 
 
 def holder(services: Sequence[StateService], state: str) -> StateService | None:
-    """The first service that has a state of that name."""
+    """Return the first service that has a state of that name."""
     return next((service for service in services if state in service.states), None)
