@@ -24,7 +24,7 @@ from trident.tuples.fields import Fields
 
 
 class Assignment(NamedTuple):
-    """One partition, and where in it a batch begins, or, to be emitted `again`, began."""
+    """One partition, and where in it a batch begins; if emitted `again`, where it began."""
 
     partition: ISpoutPartition
     metadata: Any
@@ -32,7 +32,7 @@ class Assignment(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """What became of one partition, what the spout said of it, and why it is away, if it is."""
+    """The result of one partition: its tuples, what the spout said of it, and why it is `away`."""
 
     id: str
     tuples: int
@@ -63,7 +63,7 @@ class Emitting:
         collector: Callable[[str, Fields], SpoutCollector] = SpoutCollector,
     ) -> None:
         self._step = step
-        with self._blamed(emission, "getEmitter()"):
+        with self._naming(emission, "getEmitter()"):
             self._emitter = emission.spout.getEmitter(emission.conf, None)
         self._collector = collector
         self._ids: list[str] = []
@@ -75,7 +75,7 @@ class Emitting:
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:
             try:
-                with self._blamed(emission, f"partition {', '.join(ids)}"):
+                with self._naming(emission, f"partition {', '.join(ids)}"):
                     self._emitter.refreshPartitions([each.partition for each in assignments])
             except SourceUnavailableError as away:
                 self._ids = []
@@ -95,7 +95,7 @@ class Emitting:
         collector = self._collector(spout, emission.fields)
         emitter, known = self._emitter, given.metadata
         try:
-            with self._blamed(emission, f"partition {name}"):
+            with self._naming(emission, f"partition {name}"):
                 if not isinstance(emitter, TransactionalPartitionEmitter):
                     known = emitter.emitPartitionBatch(
                         emission.token, collector, given.partition, known
@@ -113,8 +113,8 @@ class Emitting:
         return blocks, Emitted(name, sum(block.length for block in blocks), known)
 
     @contextmanager
-    def _blamed(self, emission: Emission, what: str) -> Iterator[None]:
-        """Names the step in what the spout raises; what fails an attempt passes."""
+    def _naming(self, emission: Emission, what: str) -> Iterator[None]:
+        """Names the step in the spout's errors; those that fail an attempt pass."""
         try:
             yield
         except (FailedException, OperationError):

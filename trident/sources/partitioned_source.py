@@ -10,7 +10,7 @@ from typing import Any
 from trident.errors import SourceUnavailableError, SpoutPartitionError, described
 from trident.operations.origins import origin_of
 from trident.sources.emission import Assignment, Emission
-from trident.sources.source import Opening, SourceBatch, StreamSource, tells_nothing
+from trident.sources.source import Opening, SourceBatch, StreamSource, has_own_ready
 from trident.spouts.interfaces import check_derived
 from trident.spouts.partitioned import (
     IOpaquePartitionedTridentSpout,
@@ -26,8 +26,7 @@ _logger = logging.getLogger("trident")
 
 
 class PartitionedSource(StreamSource):
-    """A spout over partitions: its coordinator is here; the engine reads, and tells of each by
-    id."""
+    """A spout over partitions: its coordinator is here, and the engine reads the partitions."""
 
     remembers = True
 
@@ -37,8 +36,8 @@ class PartitionedSource(StreamSource):
         check_derived(self._coordinator, PartitionCoordinator, name, opening.stream)
         with ExitStack() as undo:
             undo.callback(self._coordinator.close)
-            tells = tells_nothing(self._coordinator, PartitionCoordinator)
-            super().__init__(opening, spout, tells=tells)
+            says_end = has_own_ready(self._coordinator, PartitionCoordinator)
+            super().__init__(opening, spout, self._coordinator, says_end=says_end)
             self._opening = opening
             self._spout = spout
             self._again = spout.kind == "transactional"
@@ -47,8 +46,9 @@ class PartitionedSource(StreamSource):
             self._away: set[str] = set()
             self.notifies = self._coordinator.whenReady(opening.listener)
             undo.pop_all()
-        # Who notifies and says that there is a batch is asked again at once: it has to be another.
-        self.follows_metadata = not (tells and self.notifies)
+        # A source that notifies is asked again at once, so an empty batch must use up its txid, or
+        # the loop would spin.
+        self.follows_metadata = not (says_end and self.notifies)
 
     def _emitter(self, spout: PartitionedSpout) -> PartitionEmitter:
         made = spout.getEmitter(self._opening.conf, None)
@@ -57,14 +57,8 @@ class PartitionedSource(StreamSource):
                 check_derived(made, interface.Emitter, f"{interface.__name__}.Emitter", self.stream)
         return made
 
-    def is_ready(self, txid: int) -> bool:
-        return self._coordinator.isReady(txid)
-
-    def _lag(self, txid: int) -> int | None:
-        return self._coordinator.lag(txid)
-
-    def _held_back(self) -> int | None:
-        return self._coordinator.held_back()
+    def held_back(self) -> int | None:
+        return self._known(self._coordinator.held_back)
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         known = {} if metadata is None else metadata
@@ -92,7 +86,7 @@ class PartitionedSource(StreamSource):
             tuple(assignments),
         )
         tuples, emitted = self._opening.reader.read(emission)
-        self._tell_away({each.id: each.away for each in emitted if each.away is not None})
+        self._go_on_without({each.id: each.away for each in emitted if each.away is not None})
         said = {each.id: each.metadata for each in emitted if each.metadata is not None}
         for each in emitted:
             if each.tuples and each.metadata is None:
@@ -111,10 +105,10 @@ class PartitionedSource(StreamSource):
         active = [origin_of(self.stream, name) for name in ids if name not in ended]
         if not self._again or planned is not None:
             return SourceBatch(tuples, following, active=active)
-        # A partition that has no part in the batch need not be there when it is emitted again.
+        # A partition without tuples in the batch is not needed when the batch is emitted again.
         idle = {each.id for each in emitted if not each.tuples}
         plan = {
-            name: told for name, told in said.items() if name not in idle or told != known.get(name)
+            name: own for name, own in said.items() if name not in idle or own != known.get(name)
         }
         return SourceBatch(tuples, following, plan, active)
 
@@ -155,8 +149,8 @@ class PartitionedSource(StreamSource):
             if name in planned
         ]
 
-    def _tell_away(self, away: Mapping[str, str]) -> None:
-        """Go on without the partitions that are away, where that loses nothing; say so once."""
+    def _go_on_without(self, away: Mapping[str, str]) -> None:
+        """Go on without the partitions that are away, if that loses nothing; log it once."""
         if away and self._again:
             name, problem = next(iter(away.items()))
             raise SourceUnavailableError(f"stream {self.stream!r}, partition {name}", problem)

@@ -32,7 +32,17 @@ class PartitionReader(Protocol):
     """What emits partitions: the engine that works on their tuples."""
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
-        """Emit all partitions of an emission, and tell of each what became of it."""
+        """Emit all partitions of an emission; return their tuples, and the result of each."""
+
+
+class Readiness(Protocol):
+    """The part of a spout that knows whether there is a batch: itself, or its coordinator."""
+
+    def isReady(self, txid: int, /) -> bool:
+        """Return whether there is a batch now."""
+
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +57,57 @@ class Opening:
 
 
 class SourceBatch(NamedTuple):
-    """What a source emitted for one attempt; `planned` makes the same again, `active` are
-    watched."""
+    """What a source emitted for one attempt."""
 
     tuples: Tuples
     metadata: Any = None
+    """What the next batch goes on from."""
     planned: Any = None
+    """What a replay needs to emit the same again."""
     active: Sequence[str] | None = None
+    """The partitions that a watermark waits for; None for the stream as a whole."""
 
 
 class StreamSource(ABC):
-    """One stream's spout during one run; `tells` is whether it says itself when it has nothing."""
+    """One stream's spout during one run.
+
+    If `says_end` its `readiness` says when there is nothing; otherwise an empty batch does.
+    """
 
     plans = False
     """Whether a batch's content is decided, and logged, before it is emitted."""
     remembers = False
     """Whether an emission says what the next one needs."""
     notifies = False
-    """Whether the listener is told of what is ready; else the source is polled."""
+    """Whether it calls the listener when a batch is ready; otherwise the source is polled."""
     follows_metadata = False
-    """Whether a batch follows from the metadata, or from what there is, and never from its txid:
-    one without tuples then leaves the txid to what comes later."""
+    """Whether a batch follows from the metadata, or from what there is, and never from its txid: an
+    empty batch then need not use up its txid."""
 
-    def __init__(self, opening: Opening, spout: ITridentDataSource, *, tells: bool) -> None:
+    def __init__(
+        self,
+        opening: Opening,
+        spout: ITridentDataSource,
+        readiness: Readiness | None,
+        *,
+        says_end: bool,
+    ) -> None:
         self.stream = opening.stream
         self.fields = Fields.of(spout.getOutputFields())
-        self._tells = tells
+        self._readiness = readiness
+        self._says_end = says_end
         self._filled = True
         self.leaves_txid = False
-        """Whether the txid of which no tuple was just emitted may still be emitted later."""
+        """Whether the last txid, if it was empty, may still be emitted with tuples later."""
 
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         """Emit the tuples of one attempt, from what the last batch said and the log has planned."""
-        self.leaves_txid = self.follows_metadata or (self._tells and not self.is_ready(token.txid))
+        self.leaves_txid = self.follows_metadata or (
+            self._says_end and not self.is_ready(token.txid)
+        )
         try:
-            # Copies, as a spout may change them in place: the next attempt begins where this did,
-            # and a commit, before which other batches may be emitted, stores what its own has said.
+            # Copies, as a spout may change them in place. The next attempt needs them as they are,
+            # and the commit stores them later, perhaps after other batches were emitted.
             batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
         except TridentError:
             raise
@@ -97,37 +122,32 @@ class StreamSource(ABC):
     @abstractmethod
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch: ...
 
-    @abstractmethod
     def is_ready(self, txid: int) -> bool:
         """Return whether there is a batch now."""
+        return self._readiness is None or self._readiness.isReady(txid)
 
     def has_nothing(self, txid: int) -> bool:
         """Return whether the spout says that it has no more, as far as it can say so."""
-        return not self.is_ready(txid) if self._tells else not self._filled
+        return not self.is_ready(txid) if self._says_end else not self._filled
 
     def lag(self, txid: int) -> int | None:
-        """Return how many tuples wait, where the spout knows; in any thread, raises nothing."""
-        return self._told(lambda: self._lag(txid))
+        """Return how many tuples wait, if the spout knows; in any thread, raises nothing."""
+        readiness = self._readiness
+        return None if readiness is None else self._known(lambda: readiness.lag(txid))
 
     def held_back(self) -> int | None:
-        """Return how many records open transactions hold back, as :meth:`lag` does the others."""
-        return self._told(self._held_back)
+        """Return how many records open transactions hold back; otherwise as :meth:`lag`."""
+        return None
 
-    def _told(self, ask: Callable[[], int | None]) -> int | None:
+    def _known(self, ask: Callable[[], int | None]) -> int | None:
         try:
             return ask()
         except Exception:
-            _logger.debug("the lag of stream %s can't be told", self.stream, exc_info=True)
+            _logger.debug("the lag of stream %s is not known", self.stream, exc_info=True)
             return None
 
-    def _lag(self, txid: int) -> int | None:
-        return None
-
-    def _held_back(self) -> int | None:
-        return None
-
     def plan(self, txid: int, previous: Any) -> Any:
-        """Return the metadata of `txid`; only where the source :attr:`plans`."""
+        """Return the metadata of `txid`; only for a source that :attr:`plans`."""
         raise NotImplementedError
 
     def committing(self, token: Token) -> None:
@@ -148,6 +168,6 @@ class StreamSource(ABC):
         return SpoutCollector(f"the spout of {self.stream}", self.fields)
 
 
-def tells_nothing(spout: Any, interface: Any) -> bool:
-    """Whether `spout` says by an ``isReady`` of its own when it has nothing."""
+def has_own_ready(spout: Any, interface: Any) -> bool:
+    """Whether `spout` has an ``isReady`` of its own, which says when it has nothing."""
     return getattr(spout.isReady, "__func__", None) is not interface.isReady

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from trident.sources.partitioned_source import PartitionedSource
-from trident.sources.source import Opening, SourceBatch, StreamSource, tells_nothing
+from trident.sources.source import Opening, SourceBatch, StreamSource, has_own_ready
 from trident.spouts.classic import ClassicSpout, as_trident
 from trident.spouts.interfaces import (
     BatchCoordinator,
@@ -31,16 +31,10 @@ class BatchSource(StreamSource):
     """An :class:`IBatchSpout`."""
 
     def __init__(self, opening: Opening, spout: IBatchSpout) -> None:
-        super().__init__(opening, spout, tells=tells_nothing(spout, IBatchSpout))
+        super().__init__(opening, spout, spout, says_end=has_own_ready(spout, IBatchSpout))
         self._spout = spout
         spout.open(opening.conf, None)
         self.notifies = spout.whenReady(opening.listener)
-
-    def is_ready(self, txid: int) -> bool:
-        return self._spout.isReady(txid)
-
-    def _lag(self, txid: int) -> int | None:
-        return self._spout.lag(txid)
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         collector = self._collector()
@@ -58,14 +52,14 @@ class TridentSource(StreamSource):
     """An :class:`ITridentSpout`: its coordinator and its emitter, both on the driver."""
 
     def __init__(self, opening: Opening, spout: ITridentSpout) -> None:
-        super().__init__(opening, spout, tells=True)
-        self.plans = spout.kind == "transactional"
-        self.remembers = not self.plans
         stream, conf = opening.stream, opening.conf
         self._coordinator = spout.getCoordinator(stream, conf, None)
         check_derived(self._coordinator, BatchCoordinator, "BatchCoordinator", stream)
         with ExitStack() as undo:
             undo.callback(self._coordinator.close)
+            super().__init__(opening, spout, self._coordinator, says_end=True)
+            self.plans = spout.kind == "transactional"
+            self.remembers = not self.plans
             self._emitter = spout.getEmitter(stream, conf, None)
             check_derived(self._emitter, Emitter, "Emitter", stream)
             if isinstance(spout, ICommitterTridentSpout):
@@ -75,12 +69,6 @@ class TridentSource(StreamSource):
             undo.callback(self._emitter.close)
             self.notifies = self._coordinator.whenReady(opening.listener)
             undo.pop_all()
-
-    def is_ready(self, txid: int) -> bool:
-        return self._coordinator.isReady(txid)
-
-    def _lag(self, txid: int) -> int | None:
-        return self._coordinator.lag(txid)
 
     def plan(self, txid: int, previous: Any) -> Any:
         decided = self._coordinator.initializeTransaction(txid, deepcopy(previous), None)
@@ -113,16 +101,13 @@ class RichSource(StreamSource):
     follows_metadata = True
 
     def __init__(self, opening: Opening, spout: IRichSpout) -> None:
-        super().__init__(opening, spout, tells=False)
+        super().__init__(opening, spout, None, says_end=False)
         self._spout = spout
         self._into = SpoutOutputCollector(f"the spout of {self.stream}", self.fields)
         self._pending: dict[int, list[Any]] = {}
         self._emitted_at = monotonic()
         self._committing: int | None = None
         spout.open(opening.conf, None, self._into)
-
-    def is_ready(self, txid: int) -> bool:
-        return True
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         self._fail([txid for txid in self._pending if txid >= token.txid])
@@ -140,7 +125,8 @@ class RichSource(StreamSource):
         return SourceBatch(block)
 
     def committing(self, token: Token) -> None:
-        """Fail an attempt that took longer than messages live: their source counts them as lost."""
+        """Fail an attempt that took longer than its messages live: their source may have given them
+        up."""
         took, allowed = monotonic() - self._emitted_at, self._spout.messageTimeout
         if self._pending.get(token.txid) and took > allowed:
             raise FailedException(
@@ -150,25 +136,28 @@ class RichSource(StreamSource):
         self._committing = token.txid
 
     def success(self, token: Token) -> None:
-        _each(self._spout.ack, self._pending.pop(token.txid, ()))
+        _call_for_each(self._spout.ack, self._pending.pop(token.txid, ()))
 
     def close(self) -> None:
-        """Fail what is not committed; what may be is left to the source, as after a crash."""
+        """Fail the messages that are not committed; those that may be are left to the source, as
+        after a crash."""
         try:
             self._fail([txid for txid in self._pending if txid != self._committing])
         finally:
             self._spout.close()
 
     def _fail(self, txids: list[int]) -> None:
-        _each(self._spout.fail, [each for txid in txids for each in self._pending.pop(txid)])
+        _call_for_each(
+            self._spout.fail, [each for txid in txids for each in self._pending.pop(txid)]
+        )
 
 
-def _each(tell: Callable[[Any], None], messages: Sequence[Any]) -> None:
-    """Tell of every message, also where one raises; then raise the first that was raised."""
+def _call_for_each(call: Callable[[Any], None], messages: Sequence[Any]) -> None:
+    """Call with every message, even if one call raises; then raise the first error."""
     failures = []
     for message in messages:
         try:
-            tell(message)
+            call(message)
         except Exception as failure:
             failures.append(failure)
     if failures:
