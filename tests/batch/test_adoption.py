@@ -676,11 +676,11 @@ def test_what_is_staged_beside_a_url_is_asked_for(
         runner.run(Words(engine, "a"), digest="d", query_id="q")
         log_id = newest(log).log_id
     with pytest.raises(
-        AdoptionError, match="whether batches of it are staged.*Give both: Adopt.from_checkpoint"
+        AdoptionError, match="its batches may be staged.*Give both: Adopt.from_checkpoint"
     ):
         open_of_frame(MemoryLog("new"), Adopt.from_checkpoint(url))
     wrong = Adopt.from_checkpoint(url, tmp_path / "not mounted")
-    with pytest.raises(AdoptionError, match="not mounted/words: nothing is there"):
+    with pytest.raises(AdoptionError, match="not mounted/words: it is empty"):
         open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(Folder(tmp_path / "words" / "staged"))
     staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a", "91c0"))

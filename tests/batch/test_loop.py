@@ -155,7 +155,7 @@ def test_all_available_counts_what_came_after_the_last_look(state: OpaqueMap, lo
             self.looks += 1
             if self.looks == 1:
                 asker.start()
-                while loop._asked == 0:
+                while loop._waiters == 0:
                     threading.Event().wait(0.001)
                 self.batches.append("a")
                 self.listener()
@@ -363,7 +363,7 @@ def test_a_spout_that_is_ready_and_emits_nothing_is_asked_ever_more_slowly(
         hold.wait_reached()
         asker = threading.Thread(target=loop.processAllAvailable)
         asker.start()
-        while loop._asked == 0:
+        while loop._waiters == 0:
             threading.Event().wait(0.001)
         hold.release()
         asker.join(60)

@@ -327,7 +327,7 @@ class Change:
 EVEN = TumblingCountWindow.of(2)
 ANOTHER_NAME = r"give the state another name \(name=…\), under which it begins anew"
 OLD_PLACE = "was changed, give the old one"
-OLD_SOURCE = "Bring back what was; or start the other source with"
+OLD_SOURCE = "Restore it as it was; or start the other source with"
 OLD_IDS = "Give the streams their old ids, or start with a new checkpoint"
 ADOPT = r"start with a new checkpoint and adopt=Adopt.from_checkpoint\(<this one>\)"
 KINDS = "sqlite:{folder}/{name}.db?kind=%s"
@@ -406,7 +406,7 @@ CHANGES = {
     "any of these with a higher `schema_version`": Change(words(Sum()), words(Pairs())),
     "the same of a window": Change(words(Sum(), window=EVEN), words(Pairs(), window=EVEN)),
     "a lower `schema_version`": Change(
-        words(Pairs()), words(Sum()), says="give a schema_version after it, with an upgrade"
+        words(Pairs()), words(Sum()), says="give a later schema_version, with an upgrade"
     ),
     "another serializer, or `key_factory=`": Change(
         words(store="sqlite:{folder}/{name}.db?serializer=pickle"), words()
@@ -444,7 +444,7 @@ CHANGES = {
         merged("one", kind="transactional"),
         merged("one", "two", kind="transactional"),
         fails="before commit",
-        says="start once with those, and stop that run",
+        says="start once with these, and stop that run",
     ),
     "the same, and its id comes before theirs": Change(
         merged("two"), merged("one", "two"), says="joins them needs an id after theirs"

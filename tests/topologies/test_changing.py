@@ -203,8 +203,8 @@ def test_the_error_says_what_was_what_is_and_what_to_do(life: Life) -> None:
     assert str(raised.value) == (
         f"the log {life.checkpoint}/words/log was written with another topology: it has state "
         "'count' (Count by word string as long), found state 'count' (Sum of n long by n long as "
-        "long). Bring back what was; or give the state another name (name=…), under which it "
-        "begins anew. To go on from what is there all the same: "
+        "long). Restore it as it was; or give the state another name (name=…), under which it "
+        "begins anew. To go on with the old values all the same: "
         "start(accept_change={'count': 'Sum of n long by n long as long'})."
     )
 
@@ -263,7 +263,7 @@ def test_streams_are_not_exchanged_under_a_batch_that_a_transactional_state_hold
     with fail_at("before commit", 2, times=9), pytest.raises(Exception):  # noqa: B017, PT011
         life.run(were, retries=0)
     for options in {}, adopted:
-        with pytest.raises(LogMismatchError, match=r"Batch 2 has begun .* start once with those"):
+        with pytest.raises(LogMismatchError, match=r"Batch 2 has begun .* start once with these"):
             life.run(are, **options)
     life.run(were)
     life.run(are, **adopted)

@@ -36,14 +36,14 @@ def adopt_state(
         case StormsStates(txid):
             return _from_storm(states, adopt, txid)
         case OlderCheckpoint(place, spark_checkpoint):
-            if not groups_at(place):  # and none is made there
-                raise _nothing_there(place, group)
+            if not groups_at(place):  # holding a checkpoint would make it
+                raise _no_log(place, group)
             beside = None if spark_checkpoint is None else folder_at(spark_checkpoint)
             held = held_checkpoint(place, beside)
             try:
                 older = _older_group(held, group)
                 if older is None:
-                    raise _nothing_there(place, group)
+                    raise _no_log(place, group)
                 return _from_log(log, older, held, check)
             finally:
                 held.release()
@@ -59,21 +59,21 @@ def _from_storm(states: GroupStates, adopt: Adopt, base: int) -> LogEntry:
 
 def _older_group(checkpoint: HeldCheckpoint, group: str) -> str | None:
     """The group whose log goes on as that of `group`: the same, or the one that its first stream
-    was in, where the stream has left that gave the name."""
+    was in, if the stream that gave this its name was removed."""
     names = checkpoint.groups()
     if group in names:
         return group
     newest = {name: last for name in names if (last := checkpoint.log(name).newest()) is not None}
-    had = [name for name, last in newest.items() if group in last.streams]
-    # One that another checkpoint has taken over is refused, so an open one comes first.
-    return min(had, key=lambda name: newest[name].successor is not None, default=None)
+    found = [name for name, last in newest.items() if group in last.streams]
+    # A log that another checkpoint has taken over is refused, so an open one comes first.
+    return min(found, key=lambda name: newest[name].successor is not None, default=None)
 
 
-def _nothing_there(place: str | os.PathLike[str], group: str) -> AdoptionError:
+def _no_log(place: str | os.PathLike[str], group: str) -> AdoptionError:
     return AdoptionError(
         f"adopt={shown(place)}",
         f"there is no log of the group {group}",
-        "Give the checkpoint of a topology with the same streams; or, where it is gone, "
+        "Give the checkpoint of a topology with the same streams; or, if that is lost, "
         "Adopt.from_states(<log id>, in_flight='committed' or 'burn').",
     )
 
@@ -91,7 +91,7 @@ def _from_log(
         log_id, successor = last.successor
         if successor != log.place:
             raise adopted_already(old, successor)
-        old.append(last)  # whoever did may have failed before it was confirmed
+        old.append(last)  # the adopting run may have failed before this was confirmed
     else:
         if last.clock == "dataframe":
             _check_nothing_staged(checkpoint, group, last.committed)
@@ -114,22 +114,23 @@ def _from_log(
 
 
 def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int) -> None:
-    """Refuse a checkpoint with batches that its source is done with, and that nobody committed."""
+    """Refuse a checkpoint with batches that its source is done with, and that are not
+    committed."""
     try:
         folder = checkpoint.folder(group)
     except CheckpointError:
         raise AdoptionError(
             checkpoint.where,
-            f"the group {group} reads a streaming DataFrame, and whether batches of it are staged "
-            "in the folder beside that checkpoint can't be seen",
+            f"the group {group} reads a streaming DataFrame, and its batches may be staged in the "
+            "folder beside that checkpoint, which was not given",
             "Give both: Adopt.from_checkpoint(<its URL>, <that folder>).",
         ) from None
     if not folder.names():
         raise AdoptionError(
             folder.place,
-            "nothing is there, and batches may be staged where that checkpoint had it",
-            "Give the spark_checkpoint= that it was started with, mounted where it was. If that "
-            f"was never made, make a folder {SPARKS_LOG} in it.",
+            "it is empty, and batches may be staged in the folder that the checkpoint had",
+            "Give the spark_checkpoint= that it was started with, mounted at the same place. If "
+            f"that was never made, make a folder {SPARKS_LOG} in it.",
         )
     area = StagingArea(folder.below(STAGED))
     found = [each.txid for each in area.staged() if each.txid > committed]

@@ -1,4 +1,4 @@
-"""One attempt of a batch: what was emitted and computed of it, before any store hears of it."""
+"""One attempt of a batch, emitted and computed, before any store is touched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from trident.states.values import Token
 
 
 class Due(NamedTuple):
-    """What an attempt is made from: the metadata of the batch before, and what the log has
-    planned."""
+    """What an attempt is made from: the metadata of the batch before, and the log's plan."""
 
     token: Token
     metadata: Mapping[str, Any]
@@ -24,13 +23,13 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """An attempt that is made; only the writing is left.
+    """An attempt that is made, and only has to be written.
 
-    What is staged is computed once, and written in attempts of any number. `planned` is in the log
-    before it begins, `metadata` is stored by its commit, and `active` is what its watermark waits
-    for, where the log needn't know that. Where nothing is left to do, `computed` is None, and no
-    state begins it. One with a `dead_letter`, the reason, is given up: neither computed nor
-    written.
+    A staged batch is computed once, and written in attempts of any number. `planned` is in the log
+    before the attempt begins, its commit stores `metadata`, and `active` is what its watermark
+    waits for, if the log needn't have it. If there is nothing to write, `computed` is None, and no
+    state begins it. An attempt with a `dead_letter`, the reason, is given up: it is neither
+    computed nor written.
     """
 
     token: Token
@@ -48,7 +47,7 @@ class Attempt:
         return self.computed.nbytes if self.computed else 0
 
     def result(self) -> Computed | Postponed | None:
-        """Wait until it is computed; raise what that has failed with."""
+        """Wait until it is computed; raise what its steps have failed with."""
         return self.computed.result() if isinstance(self.computed, Computing) else self.computed
 
     def discard(self) -> None:
@@ -64,9 +63,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Making:
-    """How attempts are made, with no store and no log asked; `now` tells nanoseconds since 1970.
+    """How attempts are made, without any store or log; `now` gives nanoseconds since 1970.
 
-    Where they are `ageing` the time of batches lets entries of states expire.
+    If they are `timed` the log has the time of each batch; if `partitioned`, a watermark waits for
+    partitions; if `ageing`, the time of batches lets entries of states expire.
     """
 
     timed: bool = False
@@ -79,7 +79,7 @@ class Making:
         return (self.now or time_ns)() // 1_000_000
 
     def make(self, work: BatchWork, due: Due, dead_letter: str | None = None) -> Attempt:
-        """Plan, emit and compute an attempt, or only emit one that is given up; may be repeated."""
+        """Plan, emit and compute an attempt, or only emit one that is given up; repeatable."""
         token, metadata, planned = due
         watch = Stopwatch()
         if planned is None:
@@ -124,10 +124,10 @@ class Stopwatch:
         self._since = now
 
     def go_on(self) -> None:
-        """Go on now, after a wait that no part has taken."""
+        """Go on now, after a wait that belongs to no part."""
         self._since = perf_counter()
 
     @property
     def elapsed(self) -> float:
-        """How long ago it was made, in seconds."""
+        """Seconds since it was made."""
         return perf_counter() - self._began

@@ -10,14 +10,13 @@ from trident.batch.errors import TooManyBadTuplesError
 from trident.operations.counters import bad_tuples, tried_tuples
 
 _LATELY = 1_000
-"""The share is that of so many of the last tuples, so that one bad tuple at the begin stops
-nothing."""
+"""How many of the last tuples count: a single bad tuple at the beginning stops no run."""
 
 
 class BadShare:
-    """The share of bad tuples among the last that steps with ``on_error=`` were given.
+    """The share of bad tuples among the last ones that steps with ``on_error=`` were given.
 
-    None is too large where `most` is None.
+    With a `most` of None no share is too large.
     """
 
     def __init__(self, group: str, most: float | None) -> None:
@@ -30,9 +29,9 @@ class BadShare:
         self._lock = Lock()
 
     def check(self, txid: int, counts: Mapping[str, int]) -> None:
-        """Raise TooManyBadTuplesError where a batch, which has counted this, must not commit.
+        """Raise TooManyBadTuplesError if a batch with these counts must not commit.
 
-        The last batch may come again, of which another attempt has counted this.
+        The last batch may come again, with the counts of another attempt.
         """
         if self._most is None:
             return
@@ -45,7 +44,7 @@ class BadShare:
             raise TooManyBadTuplesError(self._group, txid, all_bad, all_tried, self._most)
 
     def keep(self, txid: int, counts: Mapping[str, int]) -> None:
-        """Count a batch that is staged. It is not checked again, as nothing can mend it."""
+        """Count a batch that is staged. It is not checked again, as it can't change any more."""
         with self._lock:
             self._note(txid, counts)
             self._kept = txid
@@ -54,13 +53,13 @@ class BadShare:
         """Take a batch, or another attempt of it, for the last one."""
         last, bad, tried = self._last
         if txid > last and tried:
-            self._pass(bad, tried)
+            self._add(bad, tried)
         bad, tried = sum(bad_tuples(counts).values()), tried_tuples(counts)
         self._last = txid, bad, tried
         return bad, tried
 
-    def _pass(self, bad: int, tried: int) -> None:
-        """Add a batch of which no other attempt comes."""
+    def _add(self, bad: int, tried: int) -> None:
+        """Add a batch that has no other attempt."""
         self._batches.append((bad, tried))
         self._bad, self._tried = self._bad + bad, self._tried + tried
         while self._tried - self._batches[0][1] >= _LATELY:

@@ -14,11 +14,11 @@ from trident.states.values import StateType
 _logger = logging.getLogger("trident")
 
 Topology = Mapping[str, Mapping[str, Any]]
-"""What the log keeps: under ``sources`` the class of each stream's source, by its id; under
-``left`` the schema of each stream that is gone; under ``states`` of each its class (``by``), what
-it sees (``of``), its ``key``, the type of an aggregate (``value``), the version of its form
-(``schema``), its ``window``, and how it is ``kept`` otherwise than most. Empty where nothing is
-known. Of types one may be None: not known."""
+"""What the log keeps. Under ``sources``: the class of each stream's source, by its id. Under
+``left``: the schema of each removed stream. Under ``states``, for each state: its class (``by``),
+the fields that it sees (``of``), its ``key``, the type of an aggregate (``value``), the version of
+its form (``schema``), its ``window``, and how it is ``kept`` if not as most. Empty if nothing is
+known. A type may be None: not known."""
 
 
 class _Change(NamedTuple):
@@ -31,19 +31,19 @@ class _Change(NamedTuple):
 
 
 _OF_STATE = (
-    "Bring back what was; or give the state another name (name=…), under which it begins anew."
+    "Restore it as it was; or give the state another name (name=…), under which it begins anew."
 )
-_OF_VALUES = f"{_OF_STATE} Or give it a higher schema_version, with an upgrade() of what is there."
+_OF_VALUES = f"{_OF_STATE} Or give it a higher schema_version, with an upgrade() of the old values."
 _OF_SCHEMA = (
-    "Values of the later form may be there. Bring back its code; or give a schema_version after "
-    "it, with an upgrade() of that form too."
+    "The state may hold values of the later form. Restore the code for it; or give a later "
+    "schema_version, with an upgrade() of that form too."
 )
 _OF_WINDOW = (
     f"Open windows can't go on as others. {_OF_STATE} Or build the windows anew from history: "
     "python -m trident rebuild."
 )
 _OF_STREAM = (
-    "Bring back what was; or start the other source with a checkpoint and states of its own."
+    "Restore it as it was; or start the other source with a checkpoint and states of its own."
 )
 
 
@@ -55,13 +55,12 @@ def check_unchanged(
     streams: Mapping[str, str] | None,
     accept: Mapping[str, str],
 ) -> None:
-    """Raise where a log was written by another topology, but for the changes that `accept`
-    lists."""
+    """Raise if a log was written by another topology, except for the changes in `accept`."""
     changes = [
         *_changed_streams(entry, topology.get("sources", {}), streams),
         *_changed_states(entry, topology.get("states", {}), kinds),
     ]
-    found: dict[str, str] = {}  # of a state and a stream with one name both, accepted together
+    found: dict[str, str] = {}  # a state and a stream with one name are accepted together
     for each in changes:
         found[each.name] = "; ".join(filter(None, (found.get(each.name), each.found)))
     due = [
@@ -70,7 +69,7 @@ def check_unchanged(
     if due:
         advice = " ".join(dict.fromkeys(each.advice for each in due))
         if all(each.acceptable for each in due):
-            advice += f" To go on from what is there all the same: start(accept_change={found})."
+            advice += f" To go on with the old values all the same: start(accept_change={found})."
         raise ChangedTopologyError(
             place,
             "topology",
@@ -85,8 +84,8 @@ def check_unchanged(
 
 
 def check_none_staged(entry: LogEntry, area: StagingArea, states: Mapping[str, Any]) -> None:
-    """Raise where batches are staged of a state that is another one now: what they hold of it is
-    what the aggregator has made that it had."""
+    """Raise if staged batches update a state that has changed: they hold what its old aggregator
+    has made."""
     known = entry.topology.get("states", {})
     changed = [name for name in states if name in known and not _same(known[name], states[name])]
     staged = area.staged() if changed else []
@@ -107,7 +106,7 @@ def _changed_streams(
     for name in {**schemas, **known}:
         was, found = known.get(name), sources.get(name)
         other = was is not None and found is not None and was != found
-        if streams is None or name not in schemas:  # a new log takes over, or an older one was left
+        if streams is None or name not in schemas:  # a new log takes over, or one without schemas
             if other and name in entry.metadata:
                 yield _Change("stream", name, str(was), str(found), _OF_STREAM)
         elif name in streams and (other or schemas[name] != streams[name]):
@@ -139,7 +138,7 @@ def _changed_states(
 
 
 def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bool:
-    """Whether nothing that a state holds counts yet, so that it may be anything."""
+    """Whether no batch of a state counts yet, so that it may change in any way."""
     if entry.follows_storm:
         return True
     opaque = kinds.get(name) == StateType.OPAQUE.value
@@ -147,7 +146,7 @@ def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bo
 
 
 def _same(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether a state's entries are what they were, as far as the log says it."""
+    """Whether a state's entries are still the same, as far as the log knows."""
     if "by" not in was:
         return True
     form = was.get("schema") == found.get("schema")
@@ -155,13 +154,13 @@ def _same(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
 
 
 def _same_keys(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether entries are found and read as they were; an older log doesn't say all of it."""
+    """Whether entries are still found and read in the same way; an older log knows only a part."""
     kept = "of" not in was or was.get("kept") == found.get("kept")
     return kept and _same_types(was.get("key", {}), found.get("key", {}))
 
 
 def _same_values(was: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether values are made as they were."""
+    """Whether values are still made in the same way."""
     if was["by"] != found["by"]:
         return False
     if "of" not in was or "of" not in found:
@@ -180,8 +179,8 @@ def _shown(state: Mapping[str, Any]) -> str:
     for name, word in {"of": "of", "key": "by"}.items():
         fields = state.get(name, {}).items()
         if fields:
-            told = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
-            parts.append(f"{word} {told}")
+            listed = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+            parts.append(f"{word} {listed}")
     if value := state.get("value"):
         parts.append(f"as {value}")
     if version := state.get("schema"):
@@ -193,7 +192,7 @@ def _shown(state: Mapping[str, Any]) -> str:
 
 
 def described_anew(entry: LogEntry, topology: Topology, streams: Mapping[str, str]) -> Topology:
-    """Return what the log keeps of a topology from now on; say which states are new, or gone."""
+    """Return what the log keeps of a topology from now on; log which states are new or removed."""
     if not topology:
         return entry.topology
     states = dict(topology["states"])
@@ -224,5 +223,5 @@ def described_anew(entry: LogEntry, topology: Topology, streams: Mapping[str, st
 def _perhaps_renamed(name: str, new: list[str]) -> str:
     if not new:
         return ""
-    there = ", ".join(map(repr, new))
-    return f". New is {there}: if that is it, declare it by StateSpec(…, renamed_from={name!r})"
+    names = ", ".join(map(repr, new))
+    return f". New is {names}: if that is it, declare it by StateSpec(…, renamed_from={name!r})"

@@ -15,11 +15,11 @@ PENDING_BYTES = 256 * 1024 * 1024
 
 
 class Pending(Generic[T, R]):
-    """A batch that is computed, and on its way to its commit."""
+    """A batch that is computed and waits for its commit."""
 
     def __init__(self, batch: T) -> None:
         self.batch = batch
-        # Held until its end: an Event would cost each batch a dozen calls more.
+        # Locked until its end: an Event would cost each batch a dozen calls more.
         self._under_way = threading.Lock()
         self._under_way.acquire()
         self._result: R | None = None
@@ -31,16 +31,16 @@ class Pending(Generic[T, R]):
         return not self._under_way.locked()
 
     def end(self, result: R | None = None, failure: BaseException | None = None) -> None:
-        """Say what became of it: neither is given where it was discarded."""
+        """Set its result or its failure; neither if it was discarded."""
         self._result, self._failure = result, failure
         self._under_way.release()
 
     def forget_failure(self) -> None:
-        """Let go of what it failed with: the two would keep each other, and the tuples."""
+        """Let go of its failure: the two refer to each other, and would keep the tuples."""
         self._failure = None
 
     def wait(self) -> R | None:
-        """Wait for its end; return None where it was discarded, raise what it failed with."""
+        """Wait for its end; return None if it was discarded, raise what it failed with."""
         with self._under_way:
             pass
         if self._failure is not None:
@@ -65,7 +65,7 @@ class Committer(Generic[T, R]):
         return pending
 
     def go_on(self) -> None:
-        """Commit again, after a failure, when all batches behind it were discarded."""
+        """Commit again, after a failure, once all batches behind it were discarded."""
         self._failed = False
 
     def close(self) -> None:
@@ -85,12 +85,12 @@ class Committer(Generic[T, R]):
         try:
             pending.end(self._commit(pending.batch))
         except BaseException as failure:
-            self._failed = True  # before anyone learns of it, who may have the next one committed
+            self._failed = True  # before a waiter wakes, who may have the next one committed
             pending.end(failure=failure)
 
 
 def is_full(pending: Sequence[Pending[Any, Any]], most: int) -> bool:
-    """Whether there is no room for another batch, which is taken to be as large as the last."""
+    """Whether another batch, if it is as large as the last one, has no room."""
     if len(pending) >= most:
         return True
     sizes: list[int] = [each.batch.nbytes for each in pending]

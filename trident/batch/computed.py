@@ -1,4 +1,4 @@
-"""A batch of which only the writing is left: the updates of states, and how they are made."""
+"""A batch that only has to be written: the updates of states, and how they are made."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from trident.tuples.block import Block
 
 
 class DeferredUpdate(NamedTuple):
-    """The tuples of one partition, with which a state is yet to be updated; of no certain
-    attempt."""
+    """The tuples of one partition that will update a state, in whichever attempt."""
 
     update: Update
     block: Block
@@ -30,14 +29,14 @@ class DeferredUpdate(NamedTuple):
 
 @dataclass(frozen=True)
 class Computed:
-    """A batch of which all steps but the updates of states have run; these are in their order."""
+    """A batch whose steps have all run but the updates of states, which are in their order."""
 
     updates: tuple[DeferredUpdate, ...]
     outcome: Outcome
 
     @property
     def engine(self) -> str:
-        """The engine that has computed it, and writes it."""
+        """The engine that has computed it, and will write it."""
         return self.outcome.engine
 
     @cached_property
@@ -51,7 +50,7 @@ NOTHING_COMPUTED = Computed((), Outcome())
 
 @dataclass(frozen=True)
 class Postponed:
-    """A batch whose steps run when it has begun: tasks write it, or a step reads what it
+    """A batch whose steps run after it has begun, as tasks write it, or a step reads what it
     updates."""
 
     engine: str
@@ -62,7 +61,7 @@ class Postponed:
 
 
 class Computing:
-    """A batch whose steps run in a thread; until they have run it counts as `expected` bytes."""
+    """A batch whose steps run in a thread; until they end it counts as `expected` bytes."""
 
     def __init__(self, running: Future[Computed | Postponed], expected: int) -> None:
         self._running = running
@@ -76,16 +75,17 @@ class Computing:
         return self._running.result().nbytes
 
     def result(self) -> Computed | Postponed:
-        """Wait for its steps; raise what they have failed with."""
+        """Wait for its steps; raise what they failed with."""
         return self._running.result()
 
     def wait(self) -> None:
-        """Wait for the end of its steps, whatever came of them."""
+        """Wait for the end of its steps, even if they fail."""
         wait([self._running])
 
 
 class BegunStates:
-    """The states of one attempt."""
+    """The states of one attempt: what its queries read, and those that it has begun to
+    update."""
 
     def __init__(
         self, updates: Iterable[Update], states: Mapping[str, State], record: ControlRecord
@@ -96,19 +96,19 @@ class BegunStates:
         self._begun: dict[str, State] = {}
 
     def queried(self, name: str) -> Any:
-        """What queries of a state read: of one that the batch updates, as it was before."""
+        """What queries of a state read; if the batch updates it, as it was before."""
         state = self._states[name]
         return view_before(state, self._record) if name in self._updates else state
 
     def begin(self, name: str) -> State:
-        """Return the state, which has begun the attempt by then."""
+        """Return the state, which has begun the attempt."""
         if name not in self._begun:
             self._begun[name] = self._states[name]
             self._begun[name].beginCommit(self._record)
         return self._begun[name]
 
     def commit(self) -> None:
-        """Write what is pending; of a value that can't be stored the step is named."""
+        """Write all updates; name the step in the error of a value that can't be stored."""
         task = Task(self._record.token.txid, self._record, 0, 1)
         for name, state in self._begun.items():
             with task.at(self._updates[name].name):

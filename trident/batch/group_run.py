@@ -38,7 +38,7 @@ class GroupRun(ABC):
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self.shown: Callable[[BaseException], BaseException] = lambda failure: failure
-        """What the engine makes of a failure before anyone is told of it."""
+        """What the engine makes of a failure before anyone sees it."""
 
     @property
     def isActive(self) -> bool:
@@ -66,9 +66,9 @@ class GroupRun(ABC):
         return list(self._progress)
 
     def lag(self) -> Lag | None:
-        """How far the group's sources are behind, as it is known now; None where nobody knows.
+        """How far the group's sources are behind, as is known now; None if it is not known.
 
-        Waits for nobody.
+        Doesn't wait.
         """
         return None
 
@@ -101,15 +101,15 @@ class GroupRun(ABC):
     def stop(self) -> None:
         """Let the batch under way finish, then end; waits for it. Never raises its failure.
 
-        A listener of the group, whom the group waits for, can't call it.
+        A listener of the group can't call it, as the group waits for the listener.
         """
-        if self.monitor.told_here:
+        if self.monitor.calls_listener:
             raise RuntimeError(stop_would_wait(self.group, "listener"))
         self.request_stop()
         self._ended.wait()
 
     def when_ended(self, listener: Callable[[], None]) -> None:
-        """Call `listener` at the end of the group, at once where it has ended."""
+        """Call `listener` at the end of the group, at once if it has ended."""
         with self._lock:
             if not self._ended.is_set():
                 self._listeners.append(listener)
@@ -119,7 +119,6 @@ class GroupRun(ABC):
     def progressed(self, progress: BatchProgress) -> None:
         """Called by the clock: a batch is finished."""
         self._progress.append(progress)
-        self.monitor.add(progress)
         self.monitor.finished(progress)
 
     def ended(self, failure: BaseException | None = None) -> None:
@@ -147,5 +146,5 @@ class GroupRun(ABC):
 
 
 def stop_would_wait(group: str, caller: str) -> str:
-    """What is told where ``stop()`` is called by what it would wait for."""
+    """The text of the error if ``stop()`` is called by what it would wait for."""
     return f"stop() waits for the {caller} that calls it: use run.groups[{group!r}].request_stop()"

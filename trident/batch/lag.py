@@ -11,9 +11,9 @@ from types import MappingProxyType
 class Lag:
     """How far the sources of a group are behind.
 
-    `tuples` wait, or records of which tuples are made, in all streams of which that is known;
-    `detail` says it for each. The records `held_back` are there and can't be read yet, because
-    transactions are open.
+    `tuples` counts those that wait, or the records that they are made of, in all streams that know
+    it; `detail` says it for each. The records `held_back` can't be read before open transactions
+    end.
 
     Examples
     --------
@@ -31,11 +31,12 @@ class Lag:
         streams: Mapping[str, int | None],
         held_back: Mapping[str, int | None] = MappingProxyType({}),
     ) -> Lag | None:
-        """Return the lag of some streams; None where it is known of none."""
+        """Return the lag of some streams; None if none knows it."""
         known = [waiting for waiting in streams.values() if waiting is not None]
         if not known:
             return None
-        told = {name: "not known" if each is None else each for name, each in streams.items()}
         held = [records for records in held_back.values() if records is not None]
-        detail = ", ".join(f"{name}: {each}" for name, each in told.items())
+        detail = ", ".join(
+            f"{name}: {'not known' if each is None else each}" for name, each in streams.items()
+        )
         return cls(sum(known), detail, sum(held) if held else None)

@@ -26,16 +26,16 @@ from trident.spouts.interfaces import ITridentDataSource
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25
 _LATER = 0.01
-"""Seconds by which a batch for quiet sources is later: the clock that tells its time is another."""
+"""Seconds by which a batch for quiet sources is later, as another clock gives its time."""
 
 
 class SpoutLoop(GroupRun):
     """Runs the batches of a group of spouts.
 
-    A batch is due when any spout is ready; there is nothing more when every one says that it is
-    not. An idle loop sleeps until a spout, a caller of :meth:`processAllAvailable` or :meth:`stop`
-    wakes it; a spout that can't notify and has nothing, or says it is ready and emits nothing, is
-    asked again after 1 ms, then ever later, after 0.25 s at most.
+    A batch is due when any spout is ready. The sources are at their end when every spout says that
+    it is not ready. An idle loop sleeps until a spout, :meth:`processAllAvailable` or :meth:`stop`
+    wakes it. A spout that can't notify and has nothing, or says it is ready and emits nothing, is
+    asked again after 1 ms, then ever later, up to 0.25 s.
     """
 
     def __init__(
@@ -61,8 +61,10 @@ class SpoutLoop(GroupRun):
         self._sources: Sequence[StreamSource] = ()
         self._changed = threading.Condition()
         self._news = False
-        self._asked = 0
+        self._waiters = 0
+        """How many calls have asked for all that is available, so far."""
         self._answered = 0
+        """How many of them have been answered."""
         self._thread = threading.Thread(
             target=self._run, name=f"trident-{runner.group}", daemon=True
         )
@@ -89,16 +91,16 @@ class SpoutLoop(GroupRun):
         )
 
     def processAllAvailable(self) -> None:
-        """Wait until every spout has been found to have nothing more.
+        """Wait until every spout has said that it has nothing more.
 
         Doesn't wait for the trigger. Never returns for a spout that never ends. Raises what the
         group failed with.
         """
         with self._changed:
-            self._asked += 1
-            asked = self._asked
+            self._waiters += 1
+            own = self._waiters
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._answered >= asked or not self.isActive)
+            self._changed.wait_for(lambda: self._answered >= own or not self.isActive)
         self._raise_failure()
 
     def _wake(self) -> None:
@@ -142,7 +144,7 @@ class SpoutLoop(GroupRun):
         while not runner.stopping.is_set():
             with self._changed:
                 self._news = False
-                asked = self._asked
+                waiters = self._waiters
             if any(source.is_ready(pending.next_txid) for source in sources) or idle.is_due():
                 if due > monotonic() and pending.settle():
                     continue  # they are acknowledged before the pause, not after it
@@ -165,29 +167,30 @@ class SpoutLoop(GroupRun):
                 return
             with self._changed:
                 if done:
-                    self._answered = asked
+                    self._answered = waiters
                     self._changed.notify_all()
                 waits = [each for each in (poll if polls else None, idle.wait) if each is not None]
-                self._changed.wait_for(partial(self._is_called, asked), min(waits, default=None))
+                self._changed.wait_for(partial(self._is_woken, waiters), min(waits, default=None))
             poll = min(2 * poll, _LONGEST_POLL)
 
-    def _is_called(self, asked: int) -> bool:
-        """Whether there is news, or someone asks who had not asked when the spouts were."""
-        return self._news or self._asked > asked
+    def _is_woken(self, waiters: int) -> bool:
+        """Whether there is news, or more calls wait than when the spouts were asked."""
+        return self._news or self._waiters > waiters
 
     def _wait_until(self, due: float) -> bool:
-        """Wait until `due` or until someone asks for all; return False to stop instead."""
+        """Wait until `due`, or until a call asks for all; return False to stop instead."""
         seconds = due - monotonic()
         if seconds > 0:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._asked > self._answered or self._runner.stopping.is_set(), seconds
+                    lambda: self._waiters > self._answered or self._runner.stopping.is_set(),
+                    seconds,
                 )
         return not self._runner.stopping.is_set()
 
 
 def _failure_of(run: Callable[[], None]) -> BaseException | None:
-    """Run it; return what it raised, unless that is the stop that was asked for."""
+    """Run it; return what it raised, unless that is only the requested stop."""
     try:
         run()
     except BatchInterruptedError:
@@ -198,20 +201,20 @@ def _failure_of(run: Callable[[], None]) -> BaseException | None:
 
 
 class IdleTimes:
-    """The seconds after the last tuples at which a batch is due, once each, to find sources
-    quiet."""
+    """The times after the last tuples at which a batch is due, so that windows notice quiet
+    sources."""
 
     def __init__(self, seconds: Iterable[float]) -> None:
         self._seconds = sorted(set(seconds))
         self.begin()
 
     def begin(self) -> None:
-        """Reckon from now on."""
+        """Count from now on."""
         now = monotonic() + _LATER
         self._due = deque(now + seconds for seconds in self._seconds)
 
     def is_due(self) -> bool:
-        """Whether a batch is due; each is told of once."""
+        """Return whether a batch is due, once for each."""
         if not self._due or monotonic() < self._due[0]:
             return False
         self._due.popleft()
@@ -219,5 +222,5 @@ class IdleTimes:
 
     @property
     def wait(self) -> float | None:
-        """Seconds until one is due; None where none will be."""
+        """Seconds until one is due; None if none will be."""
         return max(0.0, self._due[0] - monotonic()) if self._due else None

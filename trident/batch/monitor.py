@@ -1,4 +1,4 @@
-"""What is told of what happens in a batch group; whoever wants to know hands one in."""
+"""What a batch group reports while it runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from trident.states.values import Token
 
 
 class Monitor:
-    """Told by a group's runner and clock of what happens. This one does nothing with it."""
+    """Takes the reports of a group's runner and clock. This one does nothing with them."""
 
     @property
-    def told_here(self) -> bool:
-        """Whether this thread is telling a listener: who waits for the group here waits forever."""
+    def calls_listener(self) -> bool:
+        """Whether this thread is calling a listener: waiting here for the group would never end."""
         return False
 
     def listen(self, listening: Listening) -> None:
-        """Tell `listening` of the start, in this thread, and then of what follows."""
+        """Report the start to `listening`, in this thread, and then all that follows."""
 
     def figures(self) -> Mapping[str, Any]:
         """Return what was done since the start, as JSON values."""
@@ -28,23 +28,17 @@ class Monitor:
     def started(
         self, due: Token, *, recovered: bool, under_way: bool, committed: int | None
     ) -> None:
-        """Learn that the log is open, whether it was `recovered`, and whether the batch was then
-        `under_way` of which the attempt `due` is made next."""
+        """The log is open, new or `recovered`; the attempt `due` follows, perhaps of a batch that
+        an earlier run had `under_way`."""
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
-        """Learn that an attempt has failed, where its error is caught."""
-
-    def add(self, progress: BatchProgress) -> None:
-        """Count a finished batch."""
-
-    def corrected(self, tuples: int) -> None:
-        """Count tuples of a batch that was added before their number was known."""
+        """An attempt has failed; called where its error is caught."""
 
     def finished(self, progress: BatchProgress) -> None:
-        """Learn of a finished batch that was added."""
+        """A batch is finished."""
 
-    def warn_of_late(self, progress: BatchProgress) -> None:
-        """Warn where many tuples of a batch came too late; again when their number is known."""
+    def corrected(self, progress: BatchProgress, more: int) -> None:
+        """A finished batch had `more` tuples than its progress said, which is corrected here."""
 
     def ended(self, failure: BaseException | None) -> None:
-        """Learn that no batch follows, where its failure is caught."""
+        """No batch follows; called where the failure is caught."""

@@ -26,7 +26,7 @@ def make_states(
 
 
 def close_states(states: Iterable[State]) -> None:
-    """Close all of them, also where one raises."""
+    """Close all of them, even if one raises."""
     with ExitStack() as closing:
         for state in states:
             closing.callback(state.close)

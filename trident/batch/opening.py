@@ -97,7 +97,7 @@ def _check_topology(
 
 
 def _check_names(log: Log, entry: LogEntry, states: GroupStates) -> None:
-    """Refuse a state that the log knows by another name: it was compared with nothing."""
+    """Refuse a state that the log knows by another name, as it was not compared."""
     known = sorted(entry.topology.get("states", ()))
     if known and (names := sorted(states.unknown(known, entry.log_id))):
         raise LogMismatchError(
@@ -105,16 +105,16 @@ def _check_names(log: Log, entry: LogEntry, states: GroupStates) -> None:
             "set of states",
             known,
             names,
-            f"What is kept in the place of {names[0]!r} is one of those. If that was renamed, say "
-            f"so: StateSpec(…, renamed_from={known[0]!r}). Otherwise give {names[0]!r} a prefix "
-            "of its own, and it begins anew.",
+            f"The place of {names[0]!r} holds one of those. If it was renamed, say so: "
+            f"StateSpec(…, renamed_from={known[0]!r}). Otherwise give {names[0]!r} a prefix of its "
+            "own, and it begins anew.",
         )
 
 
 def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, str]:
     """The kind of each state; refuse one that `entry` knows as another kind.
 
-    The log has to know, as a value in the store may look like an entry of another kind. Where Storm
+    The log has to know it, as a value in the store may look like an entry of another kind. If Storm
     wrote the state, the kind may be corrected until the first batch commits: a wrong one fails when
     an entry is read, before any is written.
     """
@@ -155,14 +155,16 @@ def _check_same(log: Log, newest: LogEntry, clock: Clock, adopt: Adopt | None) -
 def _check_streams(
     log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
 ) -> None:
-    """Refuse a set of streams that the log can't go on with: they may come or go, not both, as one
-    may have got another id."""
-    gone, new = newest.streams.keys() - streams.keys(), streams.keys() - newest.streams.keys()
-    if not gone and not new:
+    """Refuse a set of streams that the log can't go on with.
+
+    Streams may be added or removed, but not both at once: that may be one with another id.
+    """
+    removed, new = newest.streams.keys() - streams.keys(), streams.keys() - newest.streams.keys()
+    if not removed and not new:
         return
     _check_none_begun(log, newest, streams, states)
-    if newest.clock == "spout" and not (gone and new):
-        _tell_of_streams(newest, sorted(gone), sorted(new))
+    if newest.clock == "spout" and not (removed and new):
+        _log_streams(newest, sorted(removed), sorted(new))
         return
     advice = "Give the streams their old ids, or start with a new checkpoint and "
     advice += "adopt=Adopt.from_checkpoint(<this one>)."
@@ -172,19 +174,21 @@ def _check_streams(
 def _check_none_begun(
     log: Log, newest: LogEntry, streams: Mapping[str, str], states: GroupStates
 ) -> None:
-    """Refuse other streams while a batch is under way that holds what those of the log gave."""
+    """Refuse other streams while a batch is under way that may hold tuples of the old ones."""
     due = newest.committed + 1
     if newest.streams.keys() != streams.keys() and (
         plans_of_streams(newest.planned or {}) or states.may_hold(due)
     ):
-        advice = f"Batch {due} has begun with the streams that were, and may be in the states: "
-        advice += "start once with those, and stop that run, which commits the batch."
+        advice = (
+            f"Batch {due} has begun with the old streams, and may be in the states: start once "
+        )
+        advice += "with these, and stop that run, which commits the batch."
         raise LogMismatchError(log.place, "set of streams", newest.streams, streams, advice)
 
 
-def _tell_of_streams(newest: LogEntry, gone: Sequence[str], new: Sequence[str]) -> None:
+def _log_streams(newest: LogEntry, removed: Sequence[str], new: Sequence[str]) -> None:
     due = newest.committed + 1
-    for stream in gone:
+    for stream in removed:
         what = "the stream %r is no longer in the topology: nothing of it is read from batch %d on"
         _logger.warning(what, stream, due)
     for stream in new:
@@ -201,7 +205,7 @@ def _check_reads(log: Log, newest: LogEntry, reads: Mapping[str, str]) -> None:
                 f"path of the stream {stream!r}",
                 known,
                 found,
-                "Which files are done is known by their full paths. Give the stream its old path, "
-                "or start with a new checkpoint and adopt=Adopt.from_checkpoint(<this one>), which "
+                "Finished files are known by their full paths. Give the stream its old path, or "
+                "start with a new checkpoint and adopt=Adopt.from_checkpoint(<this one>), which "
                 "reads all files anew.",
             )

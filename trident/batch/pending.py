@@ -20,11 +20,11 @@ from trident.states.values import Token
 class PendingBatches:
     """Emits and computes batches, and has them committed: one after the other, in order.
 
-    Sources are called by the thread that calls this. Up to `most` batches are on their way. With
-    one, the same thread commits it. With more, another thread commits them while the next are
-    computed. A batch that fails takes those behind it with it: they are discarded, and emitted anew
-    from what the log holds. While those that are computed take much memory no other is emitted: so
-    a source waits for a store that is slow.
+    Sources are called by the thread that calls this. Up to `most` batches are under way. A single
+    one is committed by the same thread. If there may be more, another thread commits them while the
+    next are computed. If a batch fails, those behind it are discarded, and emitted anew from what
+    the log holds. No batch is emitted while the others take much memory, so a slow store makes a
+    source wait.
     """
 
     def __init__(
@@ -100,18 +100,18 @@ class PendingBatches:
         return pending
 
     def _commit(self, attempt: Attempt) -> Outcome | None:
-        """Commit an attempt, in the committer's thread; none, once the run is to stop."""
+        """Commit an attempt, in the committer's thread, unless the run is to stop."""
         return None if self._runner.stopping.is_set() else self._runner.commit(attempt)
 
     def _finish(self) -> None:
-        """Acknowledge the first batch when it is committed; else try it again, those behind it
-        anew."""
+        """Acknowledge the first batch when it is committed. If it fails, try it again, and discard
+        those behind it."""
         first = self._pending.popleft()
         token = first.batch.token
         try:
             self._acknowledge(first)
         except Exception as failure:
-            if self._runner.is_committed(token):  # and can't be tried again
+            if self._runner.is_committed(token):  # so it can't be tried again
                 raise
             first.forget_failure()
             del first
@@ -124,16 +124,16 @@ class PendingBatches:
             self._progressed(self._runner.acknowledge(pending.batch, outcome))
 
     def _try_again(self, token: Token, failure: Exception) -> None:
-        """Run a batch again that has failed, unless those before it were discarded."""
+        """Run a failed batch again, unless it was discarded with one before it."""
         if self._runner.next_txid == token.txid:
             with suppress(NothingNew):
                 self._progressed(self._runner.finish(self._work, token, failure))
 
     def _discard(self) -> None:
-        """Drop the batches behind one that has failed, once the committer has passed over them."""
+        """Drop the batches behind one that has failed, once the committer has skipped them."""
         while self._pending:
             discarded = self._pending.popleft()
             discarded.wait()
-            discarded.batch.discard()  # it lets go of what its next emission has the names of
+            discarded.batch.discard()  # its next emission keeps its tuples under the same names
         if self._committer is not None:
             self._committer.go_on()

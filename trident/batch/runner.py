@@ -302,7 +302,7 @@ class BatchRunner:
 
     def _take_next_attempt(self) -> None:
         """Take another number, if this one has begun, once every store answers."""
-        self._states.look()
+        self._states.check_reachable()
         if self._begun:
             self.ledger.take_next_attempt()
             self._begun = False

@@ -37,8 +37,7 @@ class SpoutWork(BatchWork):
         }
 
     def _plan_of(self, source: StreamSource, txid: int, before: Any) -> Any:
-        """What a source plans, decided once, and anew only where the batch before has become
-        another."""
+        """What a source plans: decided once, and anew only if the batch before has changed."""
         known = self._planned.get((txid, source.stream))
         if known is None or known[0] != before:
             known = before, source.plan(txid, before)
@@ -70,12 +69,13 @@ class SpoutWork(BatchWork):
         return to_run
 
     def _leaves_txid(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a txid that was emitted without tuples can be so again, as if it had not been."""
+        """Whether a txid that was emitted without tuples can be emitted again, as if it had not
+        been."""
         same = all(metadata.get(name) == found for name, found in self.emitted_metadata.items())
         return same and all(source.leaves_txid for source in self._sources)
 
     def compute(self, token: Token) -> Computed | Computing | Postponed:
-        # Of the record only the token is asked for, by errors, before the batch is begun.
+        # Before the batch begins only errors read the record, and only its token.
         emitted, self._emitted = self._emitted, {}
         return self._engine.compute(ControlRecord("", token, token.txid - 1), emitted)
 

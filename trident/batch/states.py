@@ -76,14 +76,14 @@ class GroupStates:
         self._prepared: list[Prepared] = []
 
     def check_unowned(self, log_id: str) -> None:
-        """Raise OtherLogError where a state belongs to a log; a new log has `log_id`."""
+        """Raise OtherLogError if a state belongs to a log; the new log has `log_id`."""
         for control in self.controls.values():
             found = control.read()
             if found is not None and not found.is_unused:
                 raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
 
     def check_free(self, log_id: str) -> None:
-        """Raise where a new log can't begin a state: of another log, or with entries of none."""
+        """Raise if a new log can't begin a state: it is another log's, or has entries of none."""
         for name, control in self.controls.items():
             found = control.read()
             if found is None or found.is_unused:
@@ -92,8 +92,8 @@ class GroupStates:
                 raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
 
     def attempt_behind(self, log_id: str, attempt: int) -> int:
-        """Return `attempt` of the first batch of a log, or one behind what other logs have begun
-        and never made ready."""
+        """Return which attempt of its first batch a log begins with: `attempt`, or a later one if
+        other logs have begun a state and never made it ready."""
         for name, control in self.controls.items():
             found = control.read()
             if found is not None and found.log_id != log_id and self._is_abandoned(name, found):
@@ -104,7 +104,7 @@ class GroupStates:
         return found.never_ready and self._kinds[name] is StateType.OPAQUE
 
     def unknown(self, known: Iterable[str], log_id: str) -> list[str]:
-        """Return the states that are not `known`, though their records are of the log."""
+        """Return the states that are not `known`, although their records name the log."""
         return [
             name
             for name in self.controls.keys() - {*known}
@@ -114,17 +114,17 @@ class GroupStates:
         ]
 
     def may_hold(self, txid: int) -> bool:
-        """Whether a state may hold a part of the batch `txid`, and none can undo it."""
+        """Whether a state may hold a part of the batch `txid` that can't be undone."""
         found = [self.controls[name].read() for name in self.inexact if name in self.controls]
         return any(record is not None and record.token.txid == txid for record in found)
 
-    def look(self) -> None:
-        """Raise StateUnavailableError where a store is away."""
+    def check_reachable(self) -> None:
+        """Raise StateUnavailableError if a store is away."""
         for control in self.controls.values():
             control.read()
 
     def check_occupied(self, place: str) -> None:
-        """Raise where Storm has left nothing to go on from, in stores that can look for entries."""
+        """Raise if stores that can look for entries have none of Storm's to go on from."""
         controls = self.controls.values()
         if controls and all(one.can_look and one.occupant() is None for one in controls):
             places = ", ".join(control.place for control in controls)
@@ -137,14 +137,14 @@ class GroupStates:
             single.check_single()
 
     def check_keys(self, entry: LogEntry) -> None:
-        """Raise StateError where a single value that the log knows lies under another key."""
+        """Raise StateError if a single value that the log knows is under another key."""
         for name, single in self._singles.items():
             if self._claim(entry, name).listed is not None:
                 single.check_key()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
-        """Return `entry` changed so that states may stay as they are whose loss is accepted, by
-        batch."""
+        """Return `entry`, changed so that the states in `losses` may stay as they are, if they have
+        lost what the user says: up to a batch."""
         accepted = dict(entry.accepted)
         retried = dict(entry.retried)
         for name, control in self.controls.items():
@@ -152,7 +152,7 @@ class GroupStates:
                 continue
             found = control.read()
             try:
-                self._judge(entry, name, found)
+                self._check(entry, name, found)
             except (LostStateError, RewoundStateError, LostWritesError, LostPlanError) as lost:
                 listed = self._claim(entry, name).listed_of(found)
                 if isinstance(lost, LostPlanError) or listed is None:
@@ -160,7 +160,7 @@ class GroupStates:
                 if losses[name] == listed.txid:
                     _logger.warning("accepted: %s", lost)
                     accepted[name] = None if found is None or found.is_unused else found.token
-                    if found is not None:  # a sweep of what the log has forgotten may be lost too
+                    if found is not None:  # a sweep that let the log forget may be lost too
                         retried = {**found.retried, **retried}
                 else:
                     _logger.warning(
@@ -171,8 +171,8 @@ class GroupStates:
         return replace(entry, states=states, accepted=accepted, retried=retried)
 
     def recall(self, entry: LogEntry) -> LogEntry:
-        """Return `entry` with what it has forgotten and a state remembers that it has adopted, but
-        never had: a sweep has not reached that state."""
+        """Return `entry` with the attempts that the log has forgotten, and that a state remembers
+        which the log has adopted but never had: no sweep has reached this state."""
         recalled: dict[int, int] = {}
         for name in self.controls.keys() - entry.states.keys() if entry.adopted else ():
             found = self.controls[name].read()
@@ -184,13 +184,13 @@ class GroupStates:
     def catch_up(self, entry: LogEntry) -> bool:
         """Tell every state what `entry` says is committed; a state without a record gets one.
 
-        Returns whether a state had begun a batch after that.
+        Returns whether a state had begun a later batch.
         """
         begun = False
 
         def check(name: str, found: ControlRecord | None) -> None:
             nonlocal begun
-            self._judge(entry, name, found)
+            self._check(entry, name, found)
             if found is not None and found.log_id == entry.log_id:
                 begun = begun or found.token.txid > entry.committed
 
@@ -201,8 +201,8 @@ class GroupStates:
     def own(self, entry: LogEntry, names: Iterable[str]) -> None:
         """Write the first control record of states that have none, whatever entries they have.
 
-        This is for the states of a new log, where Storm may have left entries, and for states that
-        have lost their record, where that is accepted. Readers then know that the state exists.
+        This is for the states of a new log, in which Storm may have left entries, and for states
+        that have lost their record, if that is accepted. Readers then know that the state exists.
         """
         reserved = entry.reserved
         token = Token(entry.base, reserved.attempt_of(entry.base))
@@ -214,22 +214,22 @@ class GroupStates:
                 control.create(record)
 
     def begin(self, entry: LogEntry, reached: int | None = None) -> ControlRecord:
-        """Begin the attempt that `entry` reserves at every state, and return what they hold now.
+        """Begin the attempt that `entry` reserves at every state, and return their new record.
 
-        Where the time of batches lets entries expire it has `reached` so much.
+        If the time of batches lets entries expire, it has `reached` this.
         """
         record = self._reserved(entry)
         record = replace(record, reached=later(record.reached, reached))
         for name, control in self.controls.items():
-            control.begin(record, partial(self._judge, entry, name))
+            control.begin(record, partial(self._check, entry, name))
         return record
 
     def _reserved(self, entry: LogEntry) -> ControlRecord:
-        """What `entry` reserves, with a digest of the plan where a state needs the same tuples."""
+        """What `entry` reserves, with a digest of the plan if a state needs the same tuples."""
         transactional = StateType.TRANSACTIONAL in self._kinds.values()
         return replace(entry.reserved, plan=entry.plan if transactional else None)
 
-    def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
+    def _check(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
         claim = self._claim(entry, name)
         place = name, control.where, control.lasts, control.prefix
@@ -243,29 +243,29 @@ class GroupStates:
         return Claim(listed, adopted, accepted, kind, entry.swept, entry.base, begun)
 
     def can_sweep(self, entry: LogEntry) -> bool:
-        """Whether what failed attempts have left can be swept away in all states of the log.
+        """Whether the values of failed attempts can be swept away in all states of the log.
 
-        One that can't be swept, or that the topology has lost, may name an attempt for ever.
+        A state that can't be swept, or is no longer in the topology, may name an attempt for ever.
         """
         return {*entry.states, *entry.kinds, *self._kinds} <= self._sweepable.keys()
 
     def sweep(self, record: ControlRecord) -> bool:
-        """Rewrite what failed attempts left, under `record`; return False where an entry is
-        unreadable, or can't be kept."""
+        """Rewrite the values of failed attempts, under `record`; return False if an entry can't be
+        read, or can't be kept."""
         for name, state in self._sweepable.items():
             try:
                 sweep(state, record)
-            except (CorruptStateError, SerializationError) as error:  # the latter of an upgrade
+            except (CorruptStateError, SerializationError) as error:  # the latter by an upgrade
                 _logger.warning("state %s is not swept, its log grows: %s", name, error)
                 del self._sweepable[name]
                 return False
         return True
 
     def sweep_expired(self, record: ControlRecord, entry: LogEntry, written: int) -> None:
-        """Remove some of what had expired with the batch before; of more keys the more were
-        `written`, as only then a round ends however many keys are added.
+        """Remove some entries that had expired with the batch before.
 
-        A state with an entry that can't be read is swept no more by this run.
+        The more keys were `written`, the more are looked at, so a round ends however many keys are
+        added. A state with an entry that can't be read is not swept any more by this run.
         """
         if entry.reached is None:
             return
@@ -277,8 +277,7 @@ class GroupStates:
                 del self._expiring[name]
 
     def ready(self, record: ControlRecord) -> ControlRecord:
-        """Confirm that every state holds what `record` wrote, and return what is to be
-        announced."""
+        """Confirm that every state holds what `record` wrote; return the record to announce."""
         for control in self.controls.values():
             control.ready(record)
         self._prepared = prepare_all(self.controls.values(), record.confirmed())
@@ -286,17 +285,17 @@ class GroupStates:
 
     def announce(self, record: ControlRecord) -> None:
         """Tell every state that still holds the confirmed `record` that it is committed."""
-        left = {*self.controls.values()}
+        remaining = {*self.controls.values()}
         while self._prepared:
             prepared = self._prepared.pop()
             prepared.announce()
-            left -= {*prepared.controls}
-        announce_all([each for each in self.controls.values() if each in left], record)
+            remaining -= {*prepared.controls}
+        announce_all([each for each in self.controls.values() if each in remaining], record)
 
     def drop_prepared(self) -> None:
-        """Give up what was prepared of an attempt that is not committed."""
+        """Give up the prepared announcement of an attempt that is not committed."""
         while self._prepared:
             try:
                 self._prepared.pop().drop()
-            except UnavailableError as away:  # which has dropped it by itself
+            except UnavailableError as away:  # then it was dropped by itself
                 _logger.debug("%s", away)

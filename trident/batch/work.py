@@ -1,4 +1,4 @@
-"""What a clock hands to the batch runner: the part of a batch that an engine knows."""
+"""What a clock hands to the batch runner: the part of a batch that depends on the engine."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ class NothingNew(Exception):
 class BatchWork(ABC):
     """The work of one txid, called by the runner on the driver, one call at a time.
 
-    ``plan``, ``emit`` and ``compute`` are called first, in this order, ``plan`` only until the log
-    has what it decided. No store has heard of the attempt before they have returned. Then come
-    ``write`` and ``committing``; and ``committed`` after the commit, once more after a restart or
-    for a replay. A batch that is given up is dropped in place of computed and written.
+    ``plan``, ``emit`` and ``compute`` are called first, in this order; ``plan`` only until the log
+    has the plan. They touch no store. ``write`` and ``committing`` follow. ``committed`` is called
+    after the commit, and again after a restart or for a replay. A batch that is given up is dropped
+    instead of computed and written.
     """
 
     emitted_metadata: Mapping[str, Any] = {}
-    """What the last ``emit`` says of its sources, by stream id; stored by the commit
-    and given to the next txid. JSON values only, which nobody changes afterwards; see
+    """What the last ``emit`` says of its sources, by stream id; the commit stores it, and the next
+    txid gets it. JSON values only, which must not change afterwards; see
     :func:`~trident.log.entry.check_metadata`."""
     emitted_plan: Mapping[str, Any] = {}
-    """For transactional streams whose emission decides what the batch holds, and had not decided
-    yet, what their replay needs to emit the same; logged before any state is written. JSON values
-    as well."""
+    """What a replay needs to emit the same, for transactional streams whose last ``emit`` decided
+    what the batch holds; logged before any state is written. JSON values as well."""
     active: Mapping[str, Sequence[str]] = {}
     """What a watermark waits for, after the last ``emit``: the partitions of each stream."""
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decide what `txid` will hold, before any state is written.
 
-        It is, for each transactional stream, what its replay needs to emit exactly the same; it is
-        logged first, at the cost of one durable write. None needs no such entry. `metadata` is what
+        Returns for each transactional stream what a replay needs to emit exactly the same. It is
+        logged first, which costs one durable write; None needs no such entry. `metadata` is what
         the last commit stored, by stream id.
         """
         return None
@@ -51,27 +50,27 @@ class BatchWork(ABC):
         """Take the batch from its sources.
 
         `metadata` is what the last commit stored, and `planned` what the log says that this txid
-        holds, by stream id. It is False where there is no tuple, and no step that acts on none: the
-        txid is then committed without touching any state.
+        holds, by stream id. Returns False if there is no tuple, and no step that acts without
+        tuples: the txid is then committed without touching any state.
 
-        A FailedException fails this attempt, and the batch is retried; `NothingNew` gives it back:
-        nothing is written, and the same one follows later.
+        A FailedException fails this attempt, and the batch is retried. `NothingNew` gives it back:
+        nothing is written, and the same txid follows later.
         """
         return True
 
     def compute(self, token: Token) -> Computed | Computing | Postponed:
         """Run all steps of the batch that can run before it begins, or have them run.
 
-        What is left to do is handed to :meth:`write`. A FailedException fails this attempt.
+        The remaining work is handed to :meth:`write`. A FailedException fails this attempt.
         """
         return NOTHING_COMPUTED
 
     @abstractmethod
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
-        """Do what is left, and write every state of the group.
+        """Do the remaining work, and write every state of the group.
 
         Every state has begun the record: hand it to ``State.beginCommit``. A FailedException fails
-        this attempt; a StaleBatchError says that another run has taken over, and ends the run.
+        this attempt. A StaleBatchError says that another run has taken over, and ends the run.
         """
 
     def drop(self) -> None:
@@ -81,8 +80,8 @@ class BatchWork(ABC):
         """Do what belongs to the commit of `token`, directly before it; may fail the attempt."""
 
     def committed(self, token: Token) -> None:
-        """Acknowledge sources: `token` is committed; may be called again, by another process
-        too."""
+        """Acknowledge sources: `token` is committed. May be called again, also by another
+        process."""
 
 
 class GroupEngine(Protocol):
@@ -90,12 +89,12 @@ class GroupEngine(Protocol):
 
     @property
     def acts_on_nothing(self) -> bool:
-        """Whether a batch without tuples is run too; else it is committed and no more."""
+        """Whether a batch without tuples is run too; otherwise it is only committed."""
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
-        """Emit partitions of a spout, where this engine works on their tuples.
+        """Emit partitions of a spout, in the place where this engine works on their tuples.
 
-        The tuples are as :meth:`compute` takes them, with what became of each partition.
+        Returns the tuples as :meth:`compute` takes them, and the result of each partition.
         """
 
     def compute(
@@ -103,18 +102,18 @@ class GroupEngine(Protocol):
     ) -> Computed | Computing | Postponed:
         """Run all steps of a batch that can run before its states are begun, or have them run.
 
-        Those are all but the updates of states that the driver hosts. Where tasks update a state,
-        or a step reads what the batch updates, no step is run.
+        These are all but the updates of states that the driver hosts. If tasks update a state, or a
+        step reads what the batch updates, no step is run.
 
         No state has begun `record`, which is for errors. What was emitted on the driver is a
-        :class:`Block`, and else what :meth:`read` gave.
+        :class:`Block`, other tuples are what :meth:`read` gave.
         """
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
-        """Do what is left, and write the states; in any thread, one call at a time.
+        """Do the remaining work, and write the states; in any thread, one call at a time.
 
-        Every state has begun `record`: a token of the batch, not always that which it was computed
-        with. `computed` is what :meth:`compute` gave, or the same made anew.
+        Every state has begun `record`. Its token is one of the batch, perhaps another one than the
+        batch was computed with. `computed` is what :meth:`compute` gave, or an equal one.
         """
 
     def drop(self, emitted: Mapping[str, Tuples]) -> None:

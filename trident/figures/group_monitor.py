@@ -38,7 +38,7 @@ class GroupMonitor(Monitor):
         self._bad = 0
 
     @property
-    def told_here(self) -> bool:
+    def calls_listener(self) -> bool:
         return self._teller == threading.get_ident()
 
     def listen(self, listening: Listening) -> None:
@@ -78,26 +78,23 @@ class GroupMonitor(Monitor):
     def figures(self) -> Mapping[str, Any]:
         return self._figures.to_dict()
 
-    def add(self, progress: BatchProgress) -> None:
-        self._figures.add(progress)
-
-    def corrected(self, tuples: int) -> None:
-        self._figures.corrected(tuples)
+    def corrected(self, progress: BatchProgress, more: int) -> None:
+        self._figures.corrected(more)
+        if more == progress.tuples:  # nothing was known of them when the batch was finished
+            self._warn_of_late(progress)
 
     def finished(self, progress: BatchProgress) -> None:
+        self._figures.add(progress)
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s", _line(progress))
-        self.warn_of_late(progress)
+        self._warn_of_late(progress)
         if progress.bad_tuples or self._bad:
             self._warn_of_bad(progress)
         if self._listening:
             self._tell(progress)
 
-    def warn_of_late(self, progress: BatchProgress) -> None:
-        """Warn where more than a hundredth of a batch came too late, once a minute at most.
-
-        Where the number of its tuples isn't known yet this is called again when it is.
-        """
+    def _warn_of_late(self, progress: BatchProgress) -> None:
+        """Warn if more than a hundredth of a batch came too late, once a minute at most."""
         if not 0 < progress.tuples < 100 * progress.late or monotonic() < self._silent_until:
             return
         self._silent_until = monotonic() + _SILENCE

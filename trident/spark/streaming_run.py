@@ -137,7 +137,6 @@ class StreamingRun(GroupRun):
         with self._noting:
             progress = replace(progress, tuples=self._tuples.get(progress.txid, 0))
             self._progress.append(progress)
-            self.monitor.add(progress)
         self.monitor.finished(progress)
 
     def _tuples_of_last(self) -> int | None:
@@ -156,9 +155,7 @@ class StreamingRun(GroupRun):
             for index, progress in enumerate(self._progress):
                 if progress.txid == txid:
                     self._progress[index] = replace(progress, tuples=tuples)
-                    self.monitor.corrected(tuples - progress.tuples)
-                    if not progress.tuples:
-                        self.monitor.warn_of_late(self._progress[index])
+                    self.monitor.corrected(self._progress[index], tuples - progress.tuples)
         return tuples
 
     def request_stop(self) -> None:
