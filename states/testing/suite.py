@@ -6,13 +6,11 @@ from typing import ClassVar
 
 from trident.states.testing.check_abilities import AbilityChecks
 from trident.states.testing.check_map import ControlChecks, MapChecks
-from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
+from trident.states.testing.check_states import StateChecks
 from trident.states.testing.model import AbleModel, Model
 
 
-class BackingMapConformance(
-    MapChecks, ControlChecks, AbilityChecks, OpaqueChecks, OtherStateChecks
-):
+class BackingMapConformance(MapChecks, ControlChecks, AbilityChecks, StateChecks):
     """Subclass it in a test module, say how a map is made, and run pytest.
 
     Attributes

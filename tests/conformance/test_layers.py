@@ -21,7 +21,7 @@ from trident.states import (
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
 from trident.states.testing.check_map import MapChecks
-from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
+from trident.states.testing.check_states import StateChecks
 from trident.states.testing.checks import begun, record
 from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
@@ -40,7 +40,7 @@ class TestWrappedFencedMap(BackingMapConformance):
         return WrappedMap(super().reopen(backing.inner))
 
 
-class LayerConformance(OpaqueChecks, OtherStateChecks):
+class LayerConformance(StateChecks):
     """States over layers; another process puts layers of its own over the same store."""
 
     store: ClassVar[type[PlainMap]] = FencedMap

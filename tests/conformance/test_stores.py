@@ -143,9 +143,9 @@ class TestConditionalFieldsMap(DictConformance):
 class TestSuite:
     """The suite itself."""
 
-    def test_it_has_more_than_thirty_checks(self) -> None:
+    def test_it_has_its_checks(self) -> None:
         names = [name for name in dir(BackingMapConformance) if name.startswith("test_")]
-        assert len(names) > 30
+        assert len(names) >= 30
 
     def test_checks_of_other_abilities_are_left_out(self) -> None:
         assert callable(TestFencedMap.test_of_many_who_replace_the_record_one_at_most_does)

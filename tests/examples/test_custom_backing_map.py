@@ -83,5 +83,5 @@ def test_both_maps_pass_the_suite(tmp_path: Path) -> None:
     told = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_maps.py")
     passed = re.search(r"(\d+) passed", told)
     assert passed is not None
-    assert int(passed[1]) > 60
+    assert int(passed[1]) > 50
     assert "failed" not in told
