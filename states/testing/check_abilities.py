@@ -1,4 +1,4 @@
-"""Checks of what a map can do beyond the two methods, where `AbleModel` doesn't do it."""
+"""Checks of abilities of a map that `AbleModel` doesn't check."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AbilityChecks(Checks):
             added = backing.multiAddFenced([key], [10], own.token, own.retried, own.encode())
             assert added is True
             assert backing.multiGet([key]) == [OpaqueValue(7, 1, *expected)], (
-                "the amount is added to the committed value, which is kept as prev: curr where the "
+                "the amount is added to the committed value, which is kept as prev: curr if the "
                 "entry's attempt is the committed one of an earlier batch, else prev"
             )
 
@@ -71,7 +71,7 @@ class AbilityChecks(Checks):
         begun(backing, record(1))
         keys = [key_of(backing, "key", number) for number in range(30)]
         backing.multiPut(keys, [value_of(backing, 1)] * 30)
-        pages: Any = backing.pages  # of a map with parts it takes one
+        pages: Any = backing.pages  # takes a part if the map has parts
         for count in 1, 4:
             parts = [() if part is None else (part,) for part in backing.parts(count)]
             found = [key for part in parts for page in pages(*part) for key, _ in page]

@@ -1,4 +1,4 @@
-"""Checks of what every backing map has: the two methods, and the control record."""
+"""Checks of every backing map: its two methods and its control record."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from trident.states.values import OpaqueValue, Token
 
 
 class MapChecks(Checks):
-    """The two methods, ``close``, and reaching the same entries elsewhere."""
+    """The two methods, ``close``, and other maps over the same entries."""
 
     model: ClassVar[type[Model]] = Model
-    """Tells what is done to the map."""
+    """Decides on the calls of the map."""
 
     def test_the_declared_abilities_are_those_of_the_class(self, backing: IBackingMap) -> None:
         found = abilities(backing)

@@ -1,4 +1,4 @@
-"""What all checks of a backing map share: how to make one, and what to put into it."""
+"""The base of all checks of a backing map, with keys, values and records for them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ODD_KEYS: list[tuple[Any, ...]] = [
     ("a", None, 2**63 - 1, -(2**63)),
     (),
 ]
-"""Keys as users write them, no two of which are the same key."""
+"""Keys as users write them; no two are the same key."""
 
 ODD_VALUES: list[Any] = [
     0,
@@ -73,14 +73,14 @@ ODD_VALUES: list[Any] = [
     [1, [2, None], "3"],
     {"a": {"b": [1.5]}},
 ]
-"""Values of a state, each of which has to come back equal and of the same type."""
+"""Values of a state; each has to come back equal and of the same type."""
 
 ODD_BYTES = [b"", b"\0", b"\xff\xfe", b"null", b"\r\n", bytes(range(256)), b"v" * 1_000_000]
-"""Values of a map that exchanges bytes."""
+"""Values of a map of bytes."""
 
 
 def needs(*abilities: Ability) -> Callable[[F], F]:
-    """Mark a check as one for maps with all of these abilities."""
+    """Mark a check for maps with all of these abilities."""
 
     def mark(check: F) -> F:
         check.needs = frozenset(abilities)  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def needs(*abilities: Ability) -> Callable[[F], F]:
 
 
 def only_if(attribute: str) -> Callable[[F], F]:
-    """Mark a check as one for maps whose tests say True for `attribute`."""
+    """Mark a check for maps whose tests set `attribute`."""
 
     def mark(check: F) -> F:
         check.only_if = attribute  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ def following(control: Control, own: ControlRecord, listed: Token | None) -> Che
 
 
 class Checks(ABC):
-    """What the author of a map says about it; see :class:`BackingMapConformance`."""
+    """The facts about a map that its author declares; see :class:`BackingMapConformance`."""
 
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     shared: ClassVar[bool] = True
@@ -132,14 +132,14 @@ class Checks(ABC):
 
     @abstractmethod
     def make_map(self) -> IBackingMap:
-        """Return a map over a store of its own, which is empty."""
+        """Return a map over a new, empty store."""
 
     def make_map_of(self, kind: StateType) -> IBackingMap:
-        """Return such a map for values of `kind`, where the store has to know it."""
+        """Return such a map for values of `kind`, if the store has to know the kind."""
         return self.make_map()
 
     def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
-        """Return what states stand on that are checked: the map, or layers over it."""
+        """Return the map for states: the map itself, or layers over it."""
         return backing
 
     def reopen(self, backing: IBackingMap) -> IBackingMap:
@@ -148,11 +148,11 @@ class Checks(ABC):
         return reached
 
     def keeps(self, *values: Any) -> bool:
-        """Tell whether the map keeps these values, by what its tests say."""
+        """Return whether the map keeps these values, as its tests declare."""
         return self.values is None or {*map(type, values)} <= {self.values, type(None)}
 
     def kept(self, *values: Any) -> AbstractContextManager[Any]:
-        """Have what stores `values` inside refused, where the map doesn't keep one of them."""
+        """Return a context that expects an error if the map doesn't keep one of `values`."""
         return nullcontext() if self.keeps(*values) else pytest.raises(SerializationError)
 
     @pytest.fixture
@@ -167,7 +167,7 @@ def key_of(backing: IBackingMap, *fields: Any) -> Any:
 
 
 def value_of(backing: IBackingMap, number: int, kind: StateType = StateType.OPAQUE) -> Any:
-    """Return the value called `number` in the form that the map exchanges."""
+    """Return a value made of `number`, in the form of the map's values."""
     if backing.codec is Codec.BYTES:
         return b"value %d" % number
     match kind:
@@ -180,13 +180,13 @@ def value_of(backing: IBackingMap, number: int, kind: StateType = StateType.OPAQ
 
 
 def put_and_get(backing: IBackingMap, keys: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
-    """Return what comes back of each key after its value was stored."""
+    """Store values, and return those that the map then has."""
     backing.multiPut(keys, values)
     return backing.multiGet(keys)
 
 
 def in_bulk(call: Callable[..., Sequence[Any]], *sequences: Sequence[Any]) -> list[Any]:
-    """Return what a call for all answers; where it fails, what calls for one each do, or raise."""
+    """Return the answers of one call for all; if it fails, those of a call for each."""
     try:
         return list(call(*sequences))
     except Exception as error:
@@ -207,7 +207,7 @@ def _alone(call: Callable[..., Sequence[Any]], *arguments: Any) -> Any:
 def wrong_answers(
     what: str, names: Sequence[Any], expected: Sequence[Any], found: Sequence[Any]
 ) -> str:
-    """Return a line for each of `names` whose answer is another one, or one of another type."""
+    """Return a line for each of `names` whose answer differs in its value or type."""
     if len(found) != len(expected):
         return f"{len(expected)} keys were asked for, and {len(found)} answers came"
     lines = []
@@ -227,7 +227,7 @@ def record(txid: int, attempt: int = 0, log_id: str = "log", **retried: int) -> 
 
 
 def begun(backing: IBackingMap, of: ControlRecord) -> bytes:
-    """Begin `of` in the map, whatever was there, and return the fence."""
+    """Replace the map's record by `of`, and return its fence."""
     fence = of.encode()
     assert backing.putControl(fence, backing.getControl()), (
         "putControl(new, expected) must replace the record where it still is what getControl() "

@@ -1,9 +1,8 @@
 """A state machine that plays the protocol's misfortunes on the library's own classes.
 
-It stands in for the log and the driver, and lets Hypothesis decide what happens next: attempts
-that crash, replays with other content, tasks that run twice or late, drivers that were taken over
-and go on, servers that lose what they had acknowledged, readers in the middle of all this. What
-the states hold is compared with what the committed batches make.
+It acts as the log and the driver. Hypothesis decides what happens next: attempts crash, replays
+have other content, tasks run twice or late, overtaken drivers go on, servers lose acknowledged
+writes, and readers ask at any moment. The states are compared with the committed batches.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Content = dict[str, bool]
 """The keys that a batch updates in one state: True adds to the value, False removes it."""
 Values = tuple[dict[str, int], dict[str, int]]
 _PRIME = 2**53 - 111
-"""The largest below what a double holds exactly."""
+"""The largest prime that a double holds exactly."""
 
 CONTENTS = st.tuples(
     *[st.dictionaries(st.sampled_from(KEYS), st.sampled_from([True, True, False]))] * 2
@@ -47,7 +46,7 @@ REACHED = st.sampled_from([2, 2, 2, 1, 0])
 
 @dataclass(frozen=True)
 class Appended(ValueUpdater):
-    """Notes in the value which emission it was, by three digits for each; None removes."""
+    """Appends the number of the emission to the value, in three digits; or removes the value."""
 
     emission: int
     adds: bool
@@ -57,7 +56,7 @@ class Appended(ValueUpdater):
 
 
 class _AppendCombiner:
-    """What :class:`Appended` does, as a combiner."""
+    """Does as :class:`Appended`, as a combiner."""
 
     adds = False
 
@@ -85,7 +84,7 @@ class DriverAttempt:
 
 @dataclass(eq=False)
 class StateTask:
-    """One state's updates of an attempt, read and computed but perhaps not yet written."""
+    """One attempt's updates of one state, which are computed and perhaps not yet written."""
 
     attempt: DriverAttempt
     state: int
@@ -93,10 +92,10 @@ class StateTask:
 
 
 class StatesMachine(RuleBasedStateMachine):
-    """Two states under one log, over a map of one's own, whose misfortunes are played by a layer.
+    """Plays misfortunes on two states of one log, over a backing map.
 
-    Subclass it, say how a map is made, and have its ``TestCase`` run. ``cache_size`` puts a cache
-    over the map, ``state`` is the kind of the values.
+    Subclass it, define how a map is made, and run its ``TestCase``. ``cache_size`` puts a cache
+    over the map, ``state`` is the class of the states.
 
     Notes
     -----
@@ -118,7 +117,7 @@ class StatesMachine(RuleBasedStateMachine):
     state: ClassVar[type[StoredMap]] = OpaqueMap
     control: ClassVar[type[Control]] = Control
     cache_size: ClassVar[int] = 0
-    """How many entries a driver that alone writes the states caches; 0 for no cache."""
+    """How many entries the driver, as the only writer, caches; 0 for no cache."""
     read: ClassVar[Callable[..., Any]] = staticmethod(read_committed)
 
     def __init__(self) -> None:
@@ -155,13 +154,13 @@ class StatesMachine(RuleBasedStateMachine):
         return reached
 
     def _server(self) -> UnluckyStore:
-        """What is behind a state: empty, and nobody else's."""
+        """Return a new, empty store for one state."""
         first = self.make_map()
         lose = first.server.fail_over if isinstance(first, PlainMap) else None
         return UnluckyStore(lambda: self.reopen(first), lose)
 
     def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
-        """Return what the states of a driver stand on."""
+        """Return the map of a driver's states, perhaps with layers."""
         return CachedMap(backing, self.cache_size) if self.cache_size else backing
 
     def _caches(self) -> Sequence[IBackingMap | LayeredMap]:
@@ -172,17 +171,17 @@ class StatesMachine(RuleBasedStateMachine):
         return attempt.caches[state]
 
     def record(self, token: Token, emission: int | None = None) -> ControlRecord:
-        """Return the record of an attempt, which writes what is of an emission, if anything."""
+        """Return the record of an attempt; it writes an emission, if it writes anything."""
         return ControlRecord("log", token, self.committed, dict(self.retried))
 
     def begun(self, task: StateTask) -> None:
-        """Do what a task does before its updates, if anything."""
+        """Do what a task does before its updates; nothing by default."""
 
-    # What drivers do.
+    # Drivers.
 
     @rule(content=CONTENTS, begun=REACHED)
     def begin(self, content: Sequence[Content], begun: int) -> None:
-        """The driver begins the next attempt; it may stop before it has begun both states."""
+        """The driver begins the next attempt; it may stop before both states have begun."""
         self._begin(content, begun)
 
     def _begin(self, content: Sequence[Content], begun: int) -> None:
@@ -222,7 +221,7 @@ class StatesMachine(RuleBasedStateMachine):
     def process(
         self, content: Sequence[Content], replay: Sequence[Content], misfortune: str, announced: int
     ) -> None:
-        """A driver processes a batch; where that fails, it replays the batch, with luck."""
+        """A driver processes a batch; if that fails, it replays the batch without misfortunes."""
         before = self.committed
         self._begin(content, 2)
         self._finish(announced, misfortune)
@@ -233,7 +232,7 @@ class StatesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.attempts)
     @rule(data=st.data())
     def go_on_late(self, data: st.DataObject) -> None:
-        """A driver that stopped in the middle of begin goes on."""
+        """A driver that stopped between two begins goes on."""
         attempt = data.draw(st.sampled_from(self.attempts))
         if attempt.begun < 2 and attempt.record.committed <= self.committed:
             self._go_on(attempt, 2)
@@ -245,10 +244,10 @@ class StatesMachine(RuleBasedStateMachine):
             self.begun(task)
             content = attempt.content[state]
             kept = [encode_key((key,)) for key, adds in content.items() if adds]
-            gone = [(key,) for key, adds in content.items() if not adds]
-            # Nobody takes these new values, so they may be computed from what a cache believes.
+            removed = [(key,) for key, adds in content.items() if not adds]
+            # Nobody uses these new values, so they may be computed from stale cached entries.
             task.map.multiFold(kept, [attempt.emission] * len(kept), _AppendCombiner())
-            task.map.multiUpdate(gone, [Appended(attempt.emission, adds=False)] * len(gone))
+            task.map.multiUpdate(removed, [Appended(attempt.emission, adds=False)] * len(removed))
         except (FailedException, StaleBatchError):
             return
         self.tasks.append(task)
@@ -256,7 +255,7 @@ class StatesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.tasks)
     @rule(data=st.data(), misfortune=MISFORTUNES, again=st.booleans())
     def write(self, data: st.DataObject, misfortune: str, again: bool) -> None:
-        """A task writes, in time or late; before that a duplicate of it may have started."""
+        """A task writes, in time or late; a duplicate of it may start before that."""
         task = data.draw(st.sampled_from(self.tasks))
         if again and (not self.cache_size or task.attempt is self.attempts[-1]):
             self._start_task(task.attempt, task.state)
@@ -274,7 +273,7 @@ class StatesMachine(RuleBasedStateMachine):
                 server.crash(after=1)
             case "lose_answer":
                 server.lose_answer()
-            # What a write without a condition does when it arrives late is left open.
+            # Nothing is promised of a late write without a condition.
             case "hold" if abilities(server.open()) & _CONDITIONAL:
                 server.hold()
 
@@ -289,7 +288,7 @@ class StatesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), announced=REACHED)
     def commit(self, data: st.DataObject, announced: int) -> None:
-        """A driver whose tasks are done asks both states, commits, and announces."""
+        """A driver whose tasks are done makes both states ready, commits, and announces."""
         self._commit(data.draw(st.sampled_from(self.attempts[-3:])), announced)
 
     def _commit(self, attempt: DriverAttempt, announced: int) -> None:
@@ -300,7 +299,7 @@ class StatesMachine(RuleBasedStateMachine):
             ready = [control.ready(record) for control in attempt.controls]
         except (FailedException, StaleBatchError):
             return
-        # The log lets only its newest attempt commit, of the driver that began it.
+        # The log lets only its newest attempt commit, and only by the driver that began it.
         if attempt.driver != self.driver or record.token.attempt != self.next_attempt - 1:
             return
         if record.token.attempt:
@@ -328,13 +327,13 @@ class StatesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.unannounced)
     @rule(data=st.data())
     def announce_late(self, data: st.DataObject) -> None:
-        """A driver that stopped before it had announced goes on."""
+        """A driver that stopped before an announcement goes on."""
         control, ready = data.draw(st.sampled_from(self.unannounced))
         control.announce(ready)
 
     @rule()
     def take_over(self) -> None:
-        """Another driver starts; the one before it lives on."""
+        """Another driver starts; the one before is still alive."""
         self.driver += 1
         self.next_attempt += 1
         self.caches = self._caches()
@@ -348,25 +347,25 @@ class StatesMachine(RuleBasedStateMachine):
             own = self.record(reserved)
             control.catch_up(own, following(control, own, listed))
 
-    # What happens to stores.
+    # Stores.
 
     @rule(state=st.sampled_from([0, 1]), lost=st.integers(0, 4))
     def fail_over(self, state: int, lost: int) -> None:
-        """Another server takes over, without the newest of what no one has confirmed."""
+        """Another server takes over, without the newest unconfirmed changes."""
         self.servers[state].fail_over(lost)
         records = [self.control(server.open()).read() for server in self.servers]
         self.floor = min(record.committed if record else 0 for record in records)
 
     @rule(state=st.sampled_from([0, 1]))
     def arrive(self, state: int) -> None:
-        """Writes that were on their way arrive."""
+        """Delayed writes arrive."""
         self.servers[state].release()
 
-    # What readers see.
+    # Readers.
 
     @rule(meanwhile=st.booleans())
     def ask(self, meanwhile: bool) -> None:
-        """A reader asks both states; a task may write, or a batch commit, between the two."""
+        """A reader asks both states; between the two a task may write, or a batch commit."""
         if self.transactional:
             return
         floor = self.floor
@@ -385,7 +384,7 @@ class StatesMachine(RuleBasedStateMachine):
         except FailedException:
             return
         except NoStateError:
-            # A server may lose the first record of a state, as long as no batch was confirmed.
+            # A server may lose the first record of a state before any batch was confirmed.
             records = [self.control(server.open()).read() for server in self.servers]
             assert None in records, "a reader did not find a state that is there"
             return
@@ -405,7 +404,7 @@ class StatesMachine(RuleBasedStateMachine):
             self._commit(self.attempts[-1], announced)
 
     def teardown(self) -> None:
-        """Everything that is late arrives; then a driver works alone."""
+        """All late writes arrive; then a driver works alone."""
         try:
             self._end()
         finally:

@@ -1,4 +1,4 @@
-"""A model of a map: whatever is done to the two of them, in whatever order, they answer alike."""
+"""A model of a map: the map and the model have to answer alike, whatever is done to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trident.states.testing.checks import Checks, begun, key_of, needs, record, 
 Name = tuple[str, ...]
 NAMES: Sequence[Name] = (("a",), ("b",), ("a", "b"), ("c",))
 AT_VERSIONS: Sequence[Name] = (("x",), ("y",))
-"""Of keys that are written by their versions alone."""
+"""Keys that are only written with a version."""
 RECORDS = (
     record(5, 1),
     record(5, 0),
@@ -25,19 +25,19 @@ RECORDS = (
     record(5, 1, t3=1),
     record(5, 1).announced(),
 )
-"""An attempt, an earlier and a later one of its batch, those of other batches, one of another log,
-one that knows of other retried batches, and the announced record."""
+"""An attempt, an earlier and a later one of its batch, attempts of other batches, one of another
+log, one with other retried batches, and the announced record."""
 _VERSIONS = [2**62 | txid << 12 | attempt for txid, attempt in ((5, 0), (5, 1), (5, 4095), (6, 0))]
 _VERSIONS += [2**62 | txid << 12 for txid in (2**31, 2**31 + 1)]
 _SHOWN = 12
-"""How many of the last calls a failure tells."""
+"""How many of the last calls a failure shows."""
 
 
 class Model:
-    """Entries by name, and a control record, beside a map that holds the same.
+    """Entries by name and a control record, to compare with a map after each call.
 
-    What is done follows from `choose`: the two methods, by one map or two over the same entries.
-    Each value that is written is another one, and called by a number.
+    `choose` decides on the calls: of the two methods, by one map or two over the same entries. Each
+    written value is a new one, known by its number.
     """
 
     def __init__(self, checks: Checks, choose: Random) -> None:
@@ -47,12 +47,12 @@ class Model:
         self.other: IBackingMap | None = None
         self.held: dict[Name, int] = {}
         self.record: ControlRecord | None = None
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self._numbers = count(1)
         self._incarnation = self.backing.incarnation()
 
     def play(self, steps: int) -> None:
-        """Do something so many times, and look; a failure has the last calls as a note."""
+        """Make `steps` calls and compare after each; a failure has the last calls as a note."""
         own = [vars(kind)[name] for kind in type(self).__mro__ for name in vars(kind)]
         rules = [each for each in own if hasattr(each, "needs")]
         able = [each for each in rules if each.needs <= self.checks.abilities]
@@ -61,7 +61,7 @@ class Model:
                 self.choose.choice(able)(self)
                 self.look()
         except Exception as error:
-            error.add_note("\n".join(["The last calls:", *self.told[-_SHOWN:]]))
+            error.add_note("\n".join(["The last calls:", *self.calls[-_SHOWN:]]))
             raise
         finally:
             for opened in (self.backing, self.other):
@@ -83,7 +83,7 @@ class Model:
         keys = self.keys(names := self.choose.choices(NAMES, k=self.choose.randrange(6)))
         backing, form = self._map(), self.choose.choice((list, tuple))
         wait, given = backing.ask(form(keys)), form(keys)
-        if self.choose.random() < 0.5:  # what is never waited for takes its answer from nobody else
+        if self.choose.random() < 0.5:  # an unused question must not take the others' answers
             backing.ask(self.keys(NAMES))
             backing.askControl()
         found: Any = backing.multiGet(given)
@@ -114,14 +114,14 @@ class Model:
         )
 
     def call(self, method: str, *given: Any) -> Any:
-        """Call one of the maps, and note it."""
+        """Make a call of one of the maps, and note it."""
         answer = getattr(self._map(), method)(*given)
         shown = ", ".join(f"{each!r:.60}" for each in given)
-        self.told.append(f"{method}({shown}) -> {answer!r:.60}")
+        self.calls.append(f"{method}({shown}) -> {answer!r:.60}")
         return answer
 
     def write(self, method: str, names: Sequence[Name], *more: Any) -> Any:
-        """Write new values, and keep in the model what is written unless the answer is False."""
+        """Write new values, also to the model unless the answer is False."""
         new = {name: next(self._numbers) for name in names}
         keys, values = self.keys(names), [value_of(self.backing, each) for each in new.values()]
         form = self.choose.choice((list, tuple))
@@ -146,7 +146,7 @@ class Model:
         return [None if each is None else value_of(self.backing, each) for each in numbers]
 
     def _map(self) -> IBackingMap:
-        """The map, or another one over the same entries, which stays open."""
+        """Return the map, or another one over the same entries, which stays open."""
         if not self.checks.shared or self.choose.random() < 0.5:
             return self.backing
         self.other = self.other or self.checks.reopen(self.backing)
@@ -154,7 +154,7 @@ class Model:
 
 
 class AbleModel(Model):
-    """The control record, and all that a map can do besides."""
+    """Also calls for the control record, and for all abilities of the map."""
 
     def look(self) -> None:
         super().look()
@@ -265,12 +265,12 @@ class AbleModel(Model):
                 self.other = None
 
     def _expected(self, others: Sequence[Any] = ()) -> Any:
-        """What a call is to find as the record, which is so as often as not."""
+        """Return a record for a call to expect, which is there about half of the time."""
         own = [*others] or [self.record or RECORDS[0]]
         return self.choose.choice(own if self.choose.random() < 0.6 else RECORDS)
 
 
 def play(model: Callable[[Checks, Random], Model], checks: Checks, runs: int) -> None:
-    """Play scripts on a map and its model, each over an empty store, and always the same."""
+    """Play scripts on a map and its model, each over an empty store; they are always the same."""
     for seed in range(runs):
         model(checks, Random(seed)).play(20)

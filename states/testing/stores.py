@@ -1,6 +1,6 @@
-"""Stores in memory, on which every misfortune can be played: the two methods, and a fence.
+"""Stores in memory for tests of the protocol, and misfortunes to play on any store.
 
-They show the shortest correct form, and are what the protocol is tested on.
+The two maps, one with the two methods and one with a fence, are as short as correct ones can be.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.errors import StateUnavailableError
 
 Write = Callable[[int], Any]
-"""Does a write of several entries for that many of them."""
+"""Writes the first of several entries, as many as it is told."""
 _NUMBERS = count()
 _SERVERS: WeakValueDictionary[int, TroubledServer] = WeakValueDictionary()
 
 
 class UnluckyStore:
-    """A store of which several maps are open, and what goes wrong with their writes.
+    """A store with several open maps, and misfortunes for their writes.
 
-    A misfortune is asked for beforehand and befalls the next write, of entries or of the control
-    record. `reopen` opens another map over the entries of the store; `lose` has it lose its newest
-    changes, where that is possible: a real store loses nothing that it acknowledged.
+    A misfortune is chosen beforehand, and happens to the next write of entries or of the control
+    record. `reopen` opens another map over the entries of the store. `lose` makes the store lose
+    its newest changes, if it can: a real store keeps what it acknowledged.
     """
 
     def __init__(
@@ -39,16 +39,14 @@ class UnluckyStore:
         self._misfortune: Callable[[Write, int], object] | None = None
 
     def open(self) -> IBackingMap:
-        """Return another map over the store, on whose writes the misfortunes are played."""
+        """Return another map over the store, whose writes may meet a misfortune."""
         opened = UnluckyMap(self._reopen(), self)
         self._opened.append(opened)
         return opened
 
     def befall(self, write: Write, size: int) -> Any:
-        """Do a write of so many entries, or what the misfortune that was asked for leaves of it.
-
-        Raises StateUnavailableError after every misfortune.
-        """
+        """Write `size` entries; or let the chosen misfortune happen, then raise
+        StateUnavailableError."""
         misfortune, self._misfortune = self._misfortune, None
         if misfortune is None:
             return write(size)
@@ -60,29 +58,29 @@ class UnluckyStore:
         self._misfortune = lambda write, size: None
 
     def crash(self, after: int) -> None:
-        """Of the next write, only the first `after` entries are stored."""
+        """The next write stores only its first `after` entries."""
         self._misfortune = lambda write, size: write(after)
 
     def lose_answer(self) -> None:
-        """The next write is stored, but its writer hears nothing."""
+        """The next write is stored, and its writer gets no answer."""
         self._misfortune = lambda write, size: write(size)
 
     def hold(self) -> None:
-        """The next write stays on its way, until :meth:`release`; its writer hears nothing."""
+        """The next write arrives only at :meth:`release`, and its writer gets no answer."""
         self._misfortune = lambda write, size: self.held.append(partial(write, size))
 
     def calm(self) -> None:
-        """No misfortune befalls the next write after all."""
+        """No misfortune happens to the next write after all."""
         self._misfortune = None
 
     def release(self) -> None:
-        """The writes that were held arrive now, late."""
+        """The held writes arrive now."""
         held, self.held = self.held, []
         for arrive in held:
             arrive()
 
     def fail_over(self, lost: int = 0) -> None:
-        """Another server takes over; one that can forget has lost its `lost` newest changes."""
+        """Another server takes over; a store that can lose changes loses the `lost` newest."""
         self.fail_overs += 1
         if self._lose is not None:
             self._lose(lost)
@@ -93,7 +91,7 @@ class UnluckyStore:
 
 
 def _befalling(name: str, columns: int) -> Any:
-    """A write whose first arguments are columns: of these a crash lets only the begin arrive."""
+    """Return a write whose first arguments are columns; a crash cuts these."""
 
     def write(self: UnluckyMap, *given: Any) -> Any:
         def put(count: int) -> Any:
@@ -106,7 +104,7 @@ def _befalling(name: str, columns: int) -> Any:
 
 
 class UnluckyMap(WrappedMap):
-    """Plays the misfortunes on every write on its way to the map below."""
+    """Sends all writes to the map below through the misfortunes of a store."""
 
     def __init__(self, inner: IBackingMap, unlucky: UnluckyStore) -> None:
         super().__init__(inner)
@@ -117,7 +115,7 @@ class UnluckyMap(WrappedMap):
         return None if known is None else f"{known}, {self.unlucky.fail_overs} fail-overs"
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        # One entry: a crash after the first is a lost answer.
+        # One entry, so a crash after the first one is a lost answer.
         done: bool = self.unlucky.befall(lambda _: self.inner.putControl(new, expected), 1)
         return done
 
@@ -131,9 +129,9 @@ class UnluckyMap(WrappedMap):
 
 
 class TroubledServer:
-    """What several maps in memory share: entries, the control record among them.
+    """The entries that several maps in memory share, with the control record.
 
-    It may lose what it has not flushed.
+    It may lose changes that it has not flushed.
     """
 
     def __init__(self) -> None:
@@ -158,7 +156,7 @@ class TroubledServer:
         self.incarnation += 1
 
     def flush(self) -> None:
-        """What was stored so far can't be lost any more."""
+        """Make all changes so far safe from loss."""
         self._undo.clear()
 
     def _put(self, key: bytes, stored: tuple[bytes, int] | None) -> None:
