@@ -1,7 +1,6 @@
-"""One read: to ask a store gives what waits for its answer.
+"""Reads in two steps: ``ask(keys)`` sends a request, and returns a function that waits for it.
 
-``ask(keys)`` sends what has to be sent and returns a function; calling it waits, and returns the
-answer. Whoever reads several stores asks them all before waiting for any.
+A reader of several stores asks all of them before it waits for any.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ Wait: TypeAlias = Callable[[], T]
 """Waits for an answer and returns it; called once, or never."""
 
 Reading: TypeAlias = Generator[None, None, T]
-"""A read that yields where it has asked its store, and returns what it has read."""
+"""A read that yields after it has asked its store, and returns the answer."""
 
 _ASKS = {"multiGet": "ask", "getControl": "askControl"}
-"""The plain reads of maps and states, each with what asks for the same."""
+"""The plain reads of maps and states, each with the method that asks for the same."""
 
 
 class Askable:
-    """Something that is read by a plain call, or asked first and waited for later.
+    """Has plain reads, and methods that ask for the same.
 
-    A subclass that replaces the plain call alone is asked by it: who wrote it may know no other. So
-    a plain call must not be made of ``self.ask``.
+    If a subclass replaces only the plain read, asking calls that: its author may not know of more.
+    So a plain read must not call ``self.ask``.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -44,7 +43,7 @@ def _asked_by(plain: str) -> Callable[..., Wait[Any]]:
 
 
 def asked(read: Reading[T]) -> Wait[T]:
-    """Run a read up to where it would wait; what is returned runs the rest, or closes it."""
+    """Run a read until it would wait; return a function that runs the rest."""
     try:
         next(read)
     except StopIteration as end:
@@ -64,7 +63,7 @@ def finished(read: Reading[T]) -> T:
 
 
 def wait_for(waits: list[Wait[T]]) -> list[T]:
-    """Wait for all answers; where one fails, the other reads are given up at once."""
+    """Wait for all answers; if one fails, the other reads are given up at once."""
     try:
         return [wait() for wait in waits]
     finally:

@@ -1,8 +1,8 @@
-"""What a store has to offer: two methods, and abilities that make it stronger.
+"""The contract of a store: two methods, and abilities that make it stronger.
 
-A store's author writes :class:`IBackingMap`'s ``multiGet`` and ``multiPut``. Everything else is
-optional; which of it a class overrides is what the store is *able* to do (:func:`abilities`), and
-decides how writes are kept exact.
+The author of a store writes ``multiGet`` and ``multiPut`` of :class:`IBackingMap`. All other
+methods are optional. Those that a class overrides are its *abilities* (:func:`abilities`), which
+decide how writes are kept exact.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from trident.states.printable import masked
 from trident.states.values import Token
 
 Range = tuple[bytes | None, bytes | None]
-"""The keys behind the first one up to the second; None is no bound."""
+"""The keys after the first one, up to and with the second; None is no bound."""
 
 
 class Codec(Enum):
-    """In which form a backing map takes and returns keys and values."""
+    """The form in which a backing map takes and returns keys and values."""
 
     BYTES = "bytes keys, bytes values"
     VALUES = "bytes keys, value objects"
 
 
 class Ability(Enum):
-    """What a store can do beyond the two methods: each is a method that its class overrides."""
+    """An ability of a store beyond the two methods: a method that its class overrides."""
 
     FENCED = "multiPutFenced"
     ENTRY = "multiPutVersioned"
@@ -53,13 +53,13 @@ class IBackingMap(Askable, ABC):
     """A map from keys to values in some store; the only thing a store's author has to write.
 
     It is called on executors (and on the driver, for states hosted there and for control
-    records), by one thread at a time. It may be created in one process and used in another only
-    through the factory that opens it. Any call may be repeated after a failure, unless it says
-    otherwise; the client below must not repeat writes by itself.
+    records), by one thread at a time. Each process opens its own map, by the factory. Any call may
+    be repeated after a failure, unless it says otherwise; the store's client must not repeat writes
+    by itself.
 
-    The attribute `codec` says what is exchanged: ``Codec.BYTES`` (default), ``Codec.VALUES``
-    (bytes keys, value objects, for stores with typed columns), or None (tuples of key fields and
-    value objects).
+    The attribute `codec` is the form of keys and values: ``Codec.BYTES`` (default),
+    ``Codec.VALUES`` (bytes keys, value objects, for stores with typed columns), or None (tuples of
+    key fields and value objects).
 
     Examples
     --------
@@ -80,38 +80,38 @@ class IBackingMap(Askable, ABC):
     lasts: ClassVar[bool] = True
     """Whether entries outlive the process that wrote them.
 
-    Where they don't, no other process can have begun the state. So a reader that finds no control
-    record takes the state for empty, which elsewhere is an error.
+    If not, no other process can have begun the state. So readers take a state without a control
+    record for empty, which for other stores is an error.
     """
     shares: ClassVar[bool] = False
-    """Whether what it lists may be somebody else's, so that nothing of it is rewritten unasked."""
+    """Whether listed entries may be somebody else's, so that a sweep must not rewrite them."""
     where: str = ""
-    """How errors name the store: ``redis at host:port``; empty where the state's name has to do."""
+    """How errors name the store: ``redis at host:port``; empty for the state's name alone."""
     prefix: str | None = None
-    """The name that tells this state from others in the same store; None where there is none."""
+    """The name that tells this state from others in the same store; None if there are none."""
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the values of `keys`, in their order, None for each that is absent.
 
-        Called once a chunk of keys a partition a batch; `keys` may be empty.
+        Called once for each chunk of keys in a partition of a batch; `keys` may be empty.
         """
 
     @abstractmethod
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Store `values` under `keys`; readers elsewhere see them when this returns.
 
-        They survive the end of this process from then on, a loss of power from :meth:`flush` on.
-        A failure may leave some of them written. Raise
-        :class:`~trident.states.errors.StateUnavailableError` where the store can't be reached, to
+        They survive the end of this process from then on, and a loss of power from :meth:`flush`
+        on. A failure may leave some of them written. Raise
+        :class:`~trident.states.errors.StateUnavailableError` if the store can't be reached, to
         have the batch wait for it.
         """
 
     def getControl(self) -> bytes | None:
-        """Return the control record's bytes, None where there is none.
+        """Return the control record's bytes, None if there is no record.
 
-        Called on the driver a few times a batch, and by readers. By default it is one value
-        under a reserved key.
+        Called on the driver a few times for each batch, and by readers. By default the record is a
+        value under a reserved key.
         """
         key: Any = CONTROL_KEY if self.codec else (CONTROL_KEY,)
         [found] = checked_answer(self, [key], self.multiGet([key]))
@@ -119,13 +119,13 @@ class IBackingMap(Askable, ABC):
             return found
         if isinstance(found, bytearray | memoryview):
             return bytes(found)
-        raise BackingMapError(_map_name(self), _described(found), 1)
+        raise BackingMapError(_name_of(self), _describe(found), 1)
 
     def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
         """Ask for what :meth:`multiGet` returns, and return a function that waits for it.
 
-        So readers of several states wait for all of them at once. By default nothing is asked
-        before that function is called.
+        So readers of several states wait for all of them at once. By default the store is asked
+        when that function is called.
         """
         return partial(self.multiGet, keys)
 
@@ -134,10 +134,10 @@ class IBackingMap(Askable, ABC):
         return self.getControl
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        """Replace the control record where it still is `expected` (None: absent).
+        """Replace the control record if it still is `expected` (None: absent).
 
-        Returns whether it was replaced. Atomic in every store that can; the default compares,
-        then puts, which leaves a moment between the two.
+        Returns whether it was replaced. Has to be atomic if the store can do that. The default
+        compares, then puts, with a moment between the two.
         """
         if self.getControl() != expected:
             return False
@@ -147,53 +147,51 @@ class IBackingMap(Askable, ABC):
 
     @property
     def catalog(self) -> Hashable:
-        """Where the control record is kept, equal for states whose records are kept together.
+        """The place of the control record, equal for states whose records are kept together.
 
-        Asked only of a map that has :meth:`putControls`.
+        Used only for a map with :meth:`putControls`.
         """
         return None
 
     def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
         """Replace the control records of several states of one :attr:`catalog` in one atomic step.
 
-        Each change names a state by its :attr:`prefix`, its new record, and the one that has to be
-        there. Returns False, with no record replaced, where one of them is not. So who reads
-        several states in one query of the store's own never finds them a batch apart.
+        Each change has a state's :attr:`prefix`, its new record, and the expected old one. Returns
+        False, with no record replaced, if one differs from its expected one. So a query of the
+        store's own that reads several states never finds them a batch apart.
         """
         raise NotImplementedError
 
     def moveControls(self, moves: Sequence[tuple[str, bytes, bytes, str]]) -> bool:
-        """Do as :meth:`putControls` for states that have moved, each to the prefix given last.
+        """Do as :meth:`putControls` for states that have moved, each to the last prefix given.
 
-        For stores that others read by means of its own, which have to find the other state in the
-        same step.
+        For stores with readers of their own, which have to find the new state in the same step.
         """
         raise NotImplementedError
 
     def prepareControls(
         self, changes: Sequence[tuple[str | None, bytes, bytes]]
     ) -> tuple[Callable[[], None], Callable[[], None]] | None:
-        """Do all that :meth:`putControls` does but its last step, before the batch is committed.
+        """Do all but the last step of :meth:`putControls`, before the batch is committed.
 
-        For stores in which replacing the record is what makes a batch visible, and may be refused.
-        Returns what makes the last step, and what gives all of it up; None where a record is not
-        as it has to be. What is held is lost with this process, and :meth:`putControls` does all
-        of it anew then.
+        For stores in which the new record makes the batch visible, and which may refuse it.
+        Returns a function that makes the last step, and one that gives all up; None if a record
+        differs from its expected one. If this process ends, :meth:`putControls` does all anew.
         """
         raise NotImplementedError
 
     def drop(self, fence: bytes) -> bool:
-        """Remove all entries, then the control record, and what was made for this state alone.
+        """Remove all entries and all that was made for this state alone, then the control record.
 
-        Returns False, with nothing removed, where the record is not `fence`. Where it ends halfway
-        the record is still there, and it may be called again.
+        Returns False, with nothing removed, if the record is not `fence`. After a failure the
+        record still exists, and this may be called again.
         """
         raise NotImplementedError
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
         """Store `values` only if the control record's bytes equal `fence`, in one atomic step.
 
-        Returns False, with nothing written, where they differ or the record is absent.
+        Returns False, with nothing written, if they differ or the record is absent.
         """
         raise NotImplementedError
 
@@ -202,10 +200,10 @@ class IBackingMap(Askable, ABC):
         raise NotImplementedError
 
     def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
+        """Return ``(value, version)`` for each key; ``(None, version)`` for an absent one.
 
-        A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
-        By default it is the value itself.
+        :meth:`multiPutVersioned` compares the version, which may be None for an absent key. By
+        default it is the value itself.
         """
         values = self.multiGet(keys)
         return list(zip(values, values, strict=True))
@@ -213,9 +211,9 @@ class IBackingMap(Askable, ABC):
     def multiPutVersioned(
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
     ) -> list[bool]:
-        """Store each value only if its entry still has the given version, each by itself.
+        """Store each value if its entry still has the given version.
 
-        Returns, for each key, whether it was stored.
+        Returns, for each key, whether its value was stored.
         """
         raise NotImplementedError
 
@@ -227,9 +225,9 @@ class IBackingMap(Askable, ABC):
         raise NotImplementedError
 
     def multiRemoveUpTo(self, keys: Sequence[Any], version: int) -> None:
-        """Remove what :meth:`multiPutAt` has stored up to `version`, as entries that have expired.
+        """Remove the expired values of :meth:`multiPutAt` with a version up to `version`.
 
-        What has a higher version stays, and shows where it is written later. Needs :meth:`pages`.
+        A value with a higher version stays, or shows when it is written later. Needs :meth:`pages`.
         """
         raise NotImplementedError
 
@@ -244,23 +242,23 @@ class IBackingMap(Askable, ABC):
         """Add `amounts` to the opaque values of `keys`, each key at most once, for the attempt of
         `token`, under the same condition as :meth:`multiPutFenced`.
 
-        The store itself finds the committed value of each key, by `retried` (the batches whose
-        committed attempt was not 0, with that attempt). It adds the amount, which alone is the new
-        value of a key without one, and keeps the committed value as ``prev``.
+        The store finds the committed value of each key, by `retried` (the batches whose committed
+        attempt was not 0, with that attempt). It adds the amount, or takes it as the new value of
+        an absent key, and keeps the committed value as ``prev``.
         """
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Make everything acknowledged so far survive a loss of power.
+        """Make all acknowledged writes survive a loss of power.
 
-        Called once a batch a state, after its last write and before the batch is committed: a
-        store that can't afford this at every write does it here. The default does nothing.
+        Called once for each batch and state, after the last write and before the commit: for stores
+        that can't afford this at every write. The default does nothing.
         """
 
     def incarnation(self) -> str | None:
-        """Return what changes when the server restarts or another takes over; None: unknown.
+        """Return a text that changes when the server restarts or another takes over; None: unknown.
 
-        What was returned before is never returned again, as by a host's name it would be.
+        A text must never come back after it has changed, as a host's name might.
         """
         return None
 
@@ -276,40 +274,39 @@ class IBackingMap(Askable, ABC):
         raise NotImplementedError
 
     def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        """Yield what :meth:`entries` returns, so many at a time that they fit into memory.
+        """Yield all entries in pages that fit into memory.
 
-        What is written meanwhile may show or not, and a key may come twice. Between two pages
-        anything else may be called. The default yields all of :meth:`entries` at once.
+        Writes made meanwhile may show or not, and a key may come twice. Between two pages any other
+        method may be called. The default yields all of :meth:`entries` at once.
         """
         yield self.entries()
 
     def parts(self, count: int) -> Sequence[Any]:
-        """Return parts of the keys, about `count`, which as many processes list side by side.
+        """Divide the keys into about `count` parts, which several processes list side by side.
 
-        A key is in the same one of them at any time. They pickle. :meth:`pages` of a map that
-        overrides this takes one, and yields each of its keys once. By default the only part is
-        None, which is all keys.
+        A key stays in its part. Parts pickle. :meth:`pages` of a map that overrides this takes a
+        part, and yields each key in it once. By default the only part is None: all keys.
         """
         return [None]
 
     def occupant(self) -> str | None:
-        """Return what keeps a state from beginning here: ``the entry b'dog'``; None: nothing.
+        """Return an entry that keeps a state from beginning, as ``the entry b'dog'``; None: none.
 
-        Called once in a state's life, on the driver, where it has no control record: entries
-        then belong to somebody else. It may take as long as a look through the whole store, but
-        stops at the first that is found. The default finds nothing.
+        Called once in a state's life, on the driver, if it has no control record: entries then
+        belong to somebody else. It may look through the whole store, up to the first entry. The
+        default finds none.
 
         Raises
         ------
         StateError
-            When this place and that of another state, which has begun, overlap.
+            When this place overlaps that of another state, which has begun.
         """
         return None
 
     def prefixes(self) -> list[str]:
         """Return prefixes of states that have begun in the same store, for an error's text.
 
-        A bounded look, which need not find all of them; the default finds none.
+        Need not find all of them, and must not take long; the default finds none.
         """
         return []
 
@@ -318,7 +315,7 @@ class IBackingMap(Askable, ABC):
 
 
 def abilities(backing: IBackingMap) -> frozenset[Ability]:
-    """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
+    """Return a store's abilities: the methods that its class overrides, without its wrappers.
 
     Examples
     --------
@@ -330,13 +327,13 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
 
 
 def has_pages(backing: IBackingMap) -> bool:
-    """Return whether a store lists its entries, all at once or at least page by page."""
+    """Return whether a store can list its entries, all at once or page by page."""
     kind = type(_innermost(backing))
     return Ability.LIST in abilities_of(kind) or kind.pages is not IBackingMap.pages
 
 
 def between(bounds: Sequence[bytes]) -> list[Range]:
-    """Return the ranges of keys that ascending `bounds` divide: behind one, up to the next.
+    """Return the ranges of keys between ascending `bounds`.
 
     Examples
     --------
@@ -348,7 +345,7 @@ def between(bounds: Sequence[bytes]) -> list[Range]:
 
 @cache
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
-    """Return what the maps of a class can do, without one of them."""
+    """Return the abilities of all maps of a class."""
     return frozenset(
         ability
         for ability in Ability
@@ -357,28 +354,28 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
 
 
 def checked_answer(store: IBackingMap, keys: Sequence[Any], found: Any) -> Sequence[Any]:
-    """Check that a map answered a value for each key, and no text in place of bytes."""
+    """Check that a map answered a value for each key, and no text for bytes."""
     if isinstance(found, str | bytes) or not isinstance(found, Sequence):
-        raise BackingMapError(_map_name(store), _described(found), len(keys))
-    if len(found) != len(keys):
+        answered = _describe(found)
+    elif len(found) != len(keys):
         answered = f"{len(found)} value{'' if len(found) == 1 else 's'}"
-        raise BackingMapError(_map_name(store), answered, len(keys))
-    if store.codec is Codec.BYTES and str in set(map(type, found)):
-        text = next(value for value in found if type(value) is str)
-        raise BackingMapError(_map_name(store), _described(text), len(keys))
-    return found
+    elif store.codec is Codec.BYTES and str in set(map(type, found)):
+        answered = _describe(next(value for value in found if type(value) is str))
+    else:
+        return found
+    raise BackingMapError(_name_of(store), answered, len(keys))
 
 
-def _described(found: object) -> str:
+def _describe(found: object) -> str:
     return f"{type(found).__name__} {masked(repr(found)):.60}"
 
 
-def _map_name(store: IBackingMap) -> str:
+def _name_of(store: IBackingMap) -> str:
     return type(_innermost(store)).__name__
 
 
 class WrappedMap(IBackingMap):
-    """A map over another one. Whatever a subclass doesn't define is the inner map's.
+    """A map over another one. The inner map has all methods that a subclass doesn't define.
 
     Parameters
     ----------
@@ -432,11 +429,11 @@ def _innermost(backing: IBackingMap) -> IBackingMap:
 
 
 class ReadingMap(IBackingMap):
-    """A map of readings: a plain call runs one to its end, an ``ask`` to where it would wait."""
+    """A map whose author writes a read once, as a `Reading`: for plain calls and for ``ask``."""
 
     @abstractmethod
     def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
-        """Read the values of `keys`, None for each that is absent."""
+        """Read the values of `keys`, None for absent ones."""
 
     def _read_control(self) -> Reading[bytes | None]:
         [found] = yield from self._read([CONTROL_KEY])

@@ -1,4 +1,4 @@
-"""What a store has to offer that keeps a checkpoint: bytes by name, each replaced as a whole."""
+"""The contract of a store for checkpoints: bytes by name, each replaced as a whole."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _life = secrets.token_hex(4)
 
 
 def this_process() -> str:
-    """How a process names itself as a holder; the number of a container may come again."""
+    """Return this process's name as a holder; it is unique, as the number of a process is not."""
     return f"{os.getpid()} on {socket.gethostname()} ({_life})"
 
 
 class CheckpointStore(ABC):
-    """Where a checkpoint's logs are that is no folder; used by the driver alone.
+    """Keeps the logs of a checkpoint that is not a folder; used by the driver alone.
 
     A log is one value under the name of its group: its newest entry, which holds all that a group
-    has to remember. Appending replaces it, only where it still is what the writer knows; so of two
-    writers one always stops, whether the store can tell runs apart or not.
+    has to remember. An append replaces it only if it still is the one that the writer knows. So of
+    two writers one always stops, even if the store can't tell runs apart.
 
-    Who writes one makes it of a URL, and registers the function that does, which takes a
-    `StateURL`, as an entry point of the group ``trident.checkpoints``; the name is the scheme.
+    For a store of your own, register a function that takes a `StateURL` and returns the store, as
+    an entry point of the group ``trident.checkpoints``; the name is the scheme of the URL.
 
     Raises
     ------
@@ -31,33 +31,33 @@ class CheckpointStore(ABC):
         From every method: when the store can't be reached, or gave no certain answer. Whether a
         value was replaced is then not known; it may still be, by a request that is under way.
     CorruptStateError
-        From every method: when what is there can't be a checkpoint.
+        From every method: when the stored bytes can't be a checkpoint.
     """
 
     where: str
-    """The URL without login and options: how errors name it, and the same for whoever opens it."""
+    """The URL without login and options, for errors; the same for every process."""
 
     largest: int | None = None
-    """How many bytes a value may have; None for as many as one likes."""
+    """How many bytes a value may have; None for no limit."""
 
     def probe(self) -> str | None:
-        """Try what a checkpoint rests on; return what the store does wrong, None for nothing.
+        """Try the promises that a checkpoint needs; return a broken one, else None.
 
-        Asked at each start, and by ``doctor``. The default trusts the store.
+        Called at each start, and by ``doctor``. The default trusts the store.
         """
         return None
 
     def hold(self) -> str | None:
-        """Take it for this run; return who has it instead, by ``this_process()``, else None.
+        """Lock the checkpoint for this run; return its other holder's ``this_process()``, or None.
 
-        That only says earlier what the logs would refuse later. So a store whose locks would
-        outlive their holder by much, or need a clock, has none: the default does nothing.
+        The lock only reports earlier what the logs would refuse later. So a store whose locks would
+        long outlive their holder, or need a clock, has none: the default does nothing.
         """
         return None
 
     @abstractmethod
     def release(self) -> None:
-        """Let another run have it, and close all connections; may be repeated, never fails."""
+        """Unlock the checkpoint and close all connections; may be repeated, never fails."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -65,15 +65,15 @@ class CheckpointStore(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
-        """Return a value as all that was replaced before has left it; None where none is."""
+        """Return the value after all earlier replacements; None if there is none."""
 
     @abstractmethod
     def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
-        """Put a value, durably, where `expected` is or `new` already; say whether it is there.
+        """Replace the value `expected` by `new`, durably and in one atomic step.
 
-        In one step: nobody else can put another in between. None expects that there is no value.
+        Returns whether the value now is `new`, also if it was before. None expects no value.
         """
 
     @abstractmethod
     def place_of(self, name: str) -> str:
-        """Return where a value is, in words that whoever looks after the store understands."""
+        """Return the place of a value, in words of the store's administrators."""

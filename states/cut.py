@@ -1,4 +1,4 @@
-"""A cut: which batches count for whoever reads a state, a later batch or a query."""
+"""The cut: which batches count for a reader of a state, be it a later batch or a query."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _ANY_ATTEMPT = _ANY_BATCH = 2**63
 
 
 class Cut(NamedTuple):
-    """A moment to read a state at: right after a committed batch."""
+    """The state of a map right after a committed batch."""
 
     committed: int
-    """The batch; everything up to it shows."""
+    """The batch; all batches up to it show."""
     horizon: Token
-    """The last attempt that may have begun meanwhile. An entry of a later one means that the cut is
-    too old to be read at."""
+    """The last attempt that may have begun meanwhile. An entry of a later one says that the cut is
+    too old to be read."""
     retried: Mapping[int, int]
     """The committed attempts that were not 0."""
     reached: int | None = None
-    """The time that batches had reached, where it lets entries expire."""
+    """The time that batches had reached, if entries expire by it."""
 
     @staticmethod
     def before(record: ControlRecord) -> Cut:
@@ -40,7 +40,7 @@ class Cut(NamedTuple):
 
     @property
     def moment(self) -> datetime:
-        """The moment by which values are judged: what batches have reached, or the clock's."""
+        """The moment that decides what has expired: reached by batches, or the clock's."""
         return now() if self.reached is None else moment_at(self.reached)
 
     def endless(self) -> Cut:
@@ -49,4 +49,4 @@ class Cut(NamedTuple):
 
 
 class BatchMovedOn(Exception):
-    """An entry was written by an attempt beyond the cut; holds the attempt's token."""
+    """An attempt beyond the cut, whose token this holds, has written an entry."""

@@ -1,4 +1,4 @@
-"""What can go wrong with state: each error says what, what was found, and the next step."""
+"""The errors of states. Each says what is wrong, what was found, and the next step."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from trident.states.printable import masked, printable
 from trident.states.values import Token
 
 DROPPING = "being-dropped"
-"""The log id of a state that is removed, behind that of an unfinished copy, until all is gone."""
+"""Follows `UNFINISHED` in the log id of a state while it is being removed."""
 
 _SHOWN = 10
-"""How many of several names an error lists, the nearest first."""
+"""How many names an error lists, the nearest first."""
 
 
 @dataclass(init=False, eq=False, repr=False)
 class TridentError(Exception):
     """The root of every error this library raises on purpose.
 
-    A subclass that declares nothing takes a text, as any exception does. One with fields is a
-    dataclass: ``args`` are its fields, so that it crosses processes by pickle unchanged, and its
-    text is made when it is shown: by `_template`, or by a ``__str__`` of its own where the words
-    depend on the fields.
+    A subclass without fields takes a text, as any exception does. One with fields is a dataclass:
+    ``args`` are its fields, so it pickles unchanged, and its text is made when it is shown: by
+    `_template`, or by its own ``__str__`` if the words depend on the fields.
     """
 
     _template: ClassVar[str] = ""
@@ -36,7 +35,7 @@ class TridentError(Exception):
         self.args = tuple(getattr(self, field.name) for field in fields(self))
 
     def __init_subclass__(cls) -> None:
-        """Let no text of an error hold a control character, whatever it quotes."""
+        """Keep control characters out of the texts of errors, whatever they quote."""
         super().__init_subclass__()
         if "__str__" in vars(cls):
             made = cls.__str__
@@ -50,8 +49,8 @@ class TridentError(Exception):
 class FailedException(TridentError):
     """Fails the current attempt; the batch is then retried, as often as ``retries`` allows.
 
-    Raise it, or a subclass, from any function, aggregator or backing map; where something can't be
-    reached, which is not the batch's fault, a :class:`StateUnavailableError`. Every other
+    Raise it, or a subclass, from any function, aggregator or backing map. If something can't be
+    reached, which is not the batch's fault, raise a :class:`StateUnavailableError`. Every other
     exception stops the run.
 
     Examples
@@ -65,16 +64,15 @@ class FailedException(TridentError):
 
 @dataclass(eq=False, repr=False)
 class UnavailableError(FailedException):
-    """What a batch needs is away, which says nothing of the batch: it waits.
+    """Something that a batch needs can't be reached: the batch is not at fault, and waits.
 
-    It is tried again for as long as ``patience`` allows, and counts toward no ``retries``. Raise
-    the subclass that says what is away.
+    It is tried again for as long as ``patience`` allows; that doesn't count toward ``retries``.
+    Raise the subclass for the thing that is away.
 
     Parameters
     ----------
     place : str
-        What is away: host and port or path, of a source also stream and partition, never a
-        password.
+        The host and port, or the path; for a source also stream and partition; never a password.
     problem : str
         What was found.
     advice : str
@@ -101,14 +99,14 @@ class StateUnavailableError(UnavailableError):
 
 @dataclass(eq=False, repr=False)
 class MissingDriverError(TridentError, ImportError):
-    """What a store or a source is reached with is not installed, or can't be imported."""
+    """The driver of a store or a source is not installed, or can't be imported."""
 
     what: str
-    """What needs it."""
+    """The store or source."""
     extra: str
-    """The extra of this package that installs it."""
+    """The extra of this package that installs the driver."""
     problem: str = ""
-    """What the import said."""
+    """The error of the import."""
 
     def __str__(self) -> str:
         found = f" that can't be imported ({self.problem})" if self.problem else ""
@@ -124,9 +122,9 @@ class StaleBatchError(StateError):
     """This attempt was overtaken by a later one; it wrote nothing and must not be retried."""
 
     own: Token | None
-    """The token of the attempt that was refused; None where it never had begun."""
+    """The token of the refused attempt; None if it never had begun."""
     found: Token | None = None
-    """The later token that the state holds; None where only the refusal is known."""
+    """The later token that the state holds; None if only the refusal is known."""
 
     def __str__(self) -> str:
         own, found = self.own, self.found
@@ -153,7 +151,7 @@ class OtherLogError(StateError):
     expected: str
     """The log's own."""
     prefix: str | None = None
-    """What the state is kept under, where that isn't its name."""
+    """The state's prefix, if that isn't its name."""
 
     def __str__(self) -> str:
         moved = ""
@@ -206,7 +204,7 @@ class LostStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class KeyTypeError(StateError):
-    """A key was asked for that equals no key of the state, as its fields are of other types."""
+    """A key was asked for whose fields have other types than those of the state's keys."""
 
     place: str
     """The state."""
@@ -228,11 +226,11 @@ class NoStateError(StateError):
     """A reader found no control record, so no state has begun there: perhaps a mistyped place."""
 
     where: str
-    """The store; empty where it has no name."""
+    """The store; empty if it has no name."""
     prefix: str | None
-    """What the reader was opened with; None where the store knows no prefixes."""
+    """The reader's prefix; None if the store has no prefixes."""
     others: Sequence[str] = ()
-    """Prefixes of states that are there, as far as was looked."""
+    """Prefixes of some states in the store."""
 
     def __post_init__(self) -> None:
         self.others = tuple(self.others)
@@ -264,12 +262,12 @@ class NoStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class UnownedStateError(StateError):
-    """Something is where a state is to begin, and no control record tells whose it is."""
+    """A state can't begin: there are entries, and no control record that names their owner."""
 
     state: str
     """The state's name or place."""
     found: str
-    """What is there."""
+    """An entry, or whatever is there."""
 
     _template = (
         "state {state} can't begin: there is {found} already, and no control record. Where "
@@ -283,7 +281,7 @@ class UnownedStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class GivenBackError(StateError):
-    """The state was given back to Storm, and its control record says so still."""
+    """The state was given back to Storm, and its control record still says so."""
 
     state: str
     """The state's name or place."""
@@ -305,7 +303,7 @@ class MovedStateError(StateError):
     prefix: str
     """The prefix of the other one, in the same store."""
     decided: bool = True
-    """Whether it has; otherwise it is about to."""
+    """Whether it has done so; otherwise it is about to."""
 
     def __str__(self) -> str:
         if not self.decided:
@@ -324,7 +322,7 @@ class MovedStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class UnfinishedCopyError(StateError):
-    """A copy has begun in this place, or the state's removal, and has not come to its end."""
+    """A copy to this place, or the state's removal, has begun and is not finished."""
 
     state: str
     """The state's name or place."""
@@ -348,7 +346,7 @@ class UnfinishedCopyError(StateError):
 
 @dataclass(eq=False, repr=False)
 class CopyError(StateError):
-    """A state can't be copied, or not now; what has been copied stays marked as unfinished."""
+    """A state can't be copied, or not now; the copied entries stay marked as unfinished."""
 
     what: str
     """What was found, with both places."""
@@ -360,7 +358,7 @@ class CopyError(StateError):
 
 @dataclass(eq=False, repr=False)
 class RewoundStateError(StateError):
-    """The store went back to an older moment than the log's."""
+    """The store is in an older state than the log."""
 
     state: str
     """The state's name."""
@@ -381,12 +379,12 @@ class RewoundStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class LostWritesError(StateError):
-    """The store lost the end of what it had confirmed of a batch that is committed."""
+    """The store lost the last confirmed writes of a committed batch."""
 
     state: str
     """The state's name."""
     token: Token
-    """The committed attempt some of whose writes may be gone."""
+    """The committed attempt that may have lost writes."""
     where: str = ""
     """Where the state is, if the store says that."""
 
@@ -412,7 +410,7 @@ class CopiedLogError(StateError):
     where: str = ""
     """Where the state is, if the store says that."""
     damage: str = ""
-    """What was found at the end of the log that is no entry."""
+    """Bytes at the end of the log that are no entry."""
 
     def __str__(self) -> str:
         holds = (
@@ -462,7 +460,7 @@ def _placed(
 
 
 def _accepting(state: str, lost: Token) -> str:
-    """What goes on without the writes that a store has lost."""
+    """Return the advice to go on without the writes that a store has lost."""
     return (
         "accept the loss, and go on with what the store holds, without the batches it has lost, "
         f"which don't run again: accept_loss={{{state!r}: {lost.txid}}}; or begin anew with an "
@@ -476,12 +474,12 @@ def _shown(token: Token) -> str:
 
 @dataclass(eq=False, repr=False)
 class CorruptStateError(StateError):
-    """What the store holds can't be read."""
+    """Something in the store can't be read."""
 
     what: str
     """What was being read."""
     found: str
-    """The beginning of what was found, or the reader's complaint."""
+    """The first bytes that were found, or the reader's error."""
     advice: str = ""
     """The next step."""
 
@@ -492,14 +490,14 @@ class CorruptStateError(StateError):
 
 @dataclass(eq=False, repr=False)
 class BackingMapError(StateError):
-    """A backing map answered something else than a value for each key."""
+    """A backing map did not answer a value for each key."""
 
     store: str
     """The map's class."""
     found: str
-    """What it answered."""
+    """The answer."""
     keys: int
-    """For how many keys."""
+    """How many keys it was asked for."""
 
     def __str__(self) -> str:
         asked = f"{self.keys} key{'' if self.keys == 1 else 's'}"
@@ -512,14 +510,14 @@ class BackingMapError(StateError):
 
 @dataclass(eq=False, repr=False)
 class SerializationError(StateError):
-    """A key or value would not come back equal and of the same type."""
+    """A key or value would not come back equal and of the same type from the store."""
 
     what: str
     """``"key"`` or ``"value"``."""
     found: str
     """The offending type or value, shortened."""
     allowed: str
-    """What may be stored, and the next step."""
+    """The types that may be stored, and the next step."""
 
     _template = "a {what} can't be stored: found {found}. {allowed}"
 
@@ -530,14 +528,13 @@ class LongOverflowError(TridentError, ArithmeticError):
 
     Notes
     -----
-    It is no OverflowError: one that is raised in a function which SQLite calls would be reported
-    as another error.
+    It is no OverflowError: SQLite reports one that a function raises as another error.
     """
 
     what: str
-    """Which operation, or the value of which key."""
+    """The operation, or the key of the value."""
     value: int
-    """What it would have become."""
+    """The value that it would have had."""
 
     _template = (
         "{what}: {value} does not fit into 64 bits. "
@@ -593,8 +590,8 @@ class UsageError(TridentError, ValueError):
 class StateURLError(UsageError):
     """The URL of a state can't be used; nothing was connected to.
 
-    Whoever raises it passes nothing that could be part of a password: of a URL only ``str(url)``,
-    its scheme, or the name of an option.
+    Raise it without any part of a password: pass only ``str(url)``, the URL's scheme, or the name
+    of an option.
 
     The parameters are those of :class:`UsageError`.
     """

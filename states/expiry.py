@@ -1,4 +1,4 @@
-"""Values that are there until a moment, and absent from then on."""
+"""Values that expire: from a moment on they are absent."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from trident.states.values import Versioned
 
 @dataclass(frozen=True, slots=True)
 class KeepUntil:
-    """What an updater returns, or `multiPut` stores, in place of a value that is to expire.
+    """A value with the moment at which it expires; updaters return it, or `multiPut` stores it.
 
-    From that moment on the key is absent, for batches and for queries. They are handed the value
-    itself, never this. The moment is stored with the value: where an attempt fails, the value
-    before it is there again, until its own moment.
+    From that moment on the key is absent, for batches and for queries. They get the value itself,
+    never this. The moment is stored with the value: if an attempt fails, the previous value is
+    back, until its own moment.
 
-    Where a step of the batch group has ``expire_after=``, batches and queries judge by the time
-    that the group's batches have reached, and a sweep removes what has expired. Elsewhere a batch
-    judges by the moment at which its attempt began, a query by that at which it was asked; the
-    clocks are those of the processes, and the entry stays until a batch writes the key.
+    If a step of the batch group has ``expire_after=``, the time that the group's batches have
+    reached decides, and a sweep removes expired entries. Otherwise it is the moment at which the
+    batch's attempt began, or at which the query was asked, by the clock of that process; the entry
+    stays until a batch writes the key.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ _FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.ma
 
 
 def now() -> datetime:
-    """Return the moment by which values are judged where no batches tell it."""
+    """Return the moment that decides what has expired, if batches don't decide it."""
     return datetime.now(UTC)
 
 
 def moment_at(milliseconds: int) -> datetime:
-    """Return a moment, in milliseconds since 1970; the first or last that there is for others.
+    """Return a moment, given in milliseconds since 1970; the first or last datetime beyond these.
 
     Examples
     --------
@@ -84,14 +84,12 @@ def moment_at(milliseconds: int) -> datetime:
 
 
 def later(one: int | None, other: int | None) -> int | None:
-    """Return the later of two times, either of which may be unknown."""
+    """Return the later of two times; either may be None, which is unknown."""
     return one if other is None or (one is not None and one > other) else other
 
 
 def alive(values: Sequence[Any], moment: datetime) -> Sequence[Any]:
-    """Return the values that there are at a moment: None for each that has expired.
-
-    What is kept with a version is handed on without it, as whoever asks doesn't know the form.
+    """Return values as of a moment: without their moments and versions, None for expired ones.
 
     Examples
     --------

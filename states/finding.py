@@ -1,4 +1,4 @@
-"""What is found when somebody looks at a store, or at a machine."""
+"""Findings about a store or a machine, for `doctor`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One finding; `what` never holds a password.
 
-    `what` never holds a password. `level` is ``"ok"``; ``"warning"`` for what may lose data, or
-    cost time; ``"problem"`` for what doesn't work, or makes a state count wrongly.
+    `level` is ``"ok"``, or ``"warning"`` if data or time may be lost, or ``"problem"`` if something
+    doesn't work or makes a state count wrongly.
     """
 
     level: Level

@@ -1,4 +1,4 @@
-"""How the fields of a key become the bytes under which it is stored, and back."""
+"""Encodes the fields of a key as the bytes under which it is stored, and decodes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trident.states.errors import CorruptStateError, SerializationError
 from trident.states.typed_json import tagged, untagged, utc
 
 CONTROL_KEY = b"\0trident.control"
-"""Where a store keeps its control record; no key encodes to it."""
+"""The key of a store's control record; no user's key encodes to it."""
 
 _MARK = b"\0"
 _ALLOWED = (
@@ -28,13 +28,13 @@ _DIGITS = 38
 
 
 def encode_key(key: Sequence[Any]) -> bytes:
-    r"""Return the bytes that a key is stored and compared by.
+    r"""Return the bytes by which a key is stored and compared.
 
-    One string field is stored as itself, in UTF-8. Every other key, and a string that starts with
-    U+0000, is U+0000 and its fields as compact JSON, with tags for what JSON has no form for (see
-    `trident.states.typed_json`). So 1, True, 1.0 and Decimal(1) are four keys.
+    A key of one string is that string in UTF-8. Every other key, and a string that starts with
+    U+0000, is U+0000 and the fields as compact JSON, with tags for values that JSON has no form
+    for (see `trident.states.typed_json`). So 1, True, 1.0 and Decimal(1) are four keys.
 
-    What is equal has one encoding: -0.0 is 0.0, every NaN is the same, a decimal has no zeros at
+    Equal fields have one encoding: -0.0 is 0.0, every NaN is the same, a decimal has no zeros at
     its end, a moment is in UTC, a struct's names are in the order of the alphabet, and a UUID is
     its text.
 
@@ -81,10 +81,10 @@ def encode_keys(keys: Iterable[Sequence[Any]]) -> list[bytes]:
 
 
 def one_of_equals(value: Any) -> Any:
-    """Return a key's field as the stream goes on with it: one of all that are equal.
+    """Return a key's field as the stream goes on with it: one value for all equal ones.
 
-    0.0 for -0.0, one NaN, which is itself, and a moment in UTC; nothing else is changed, so that a
-    decimal keeps its zeros.
+    Gives 0.0 for -0.0, one NaN for all, and a moment in UTC. Other values don't change: a decimal
+    keeps its zeros.
 
     Examples
     --------
@@ -149,7 +149,7 @@ _NESTED = frozenset({list, dict})
 
 
 def _comparable(field: Any) -> Any:
-    """A field as JSON, the same for all that are equal."""
+    """Return the JSON of a field, the same for all equal ones."""
     kind = type(field)
     if kind is int and not -(2**63) <= field < 2**63:
         raise TypeError(f"the int {field}, which has over 64 bits")
@@ -178,7 +178,7 @@ def _canonical(field: Any) -> Any:
 
 
 def _shortest(number: Decimal) -> Decimal:
-    """An equal decimal without zeros at its end."""
+    """Return an equal decimal without zeros at its end."""
     if not number.is_finite():
         raise TypeError(f"the decimal {number}")
     try:

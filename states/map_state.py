@@ -1,4 +1,4 @@
-"""What states offer to updaters and queries: maps from keys to values, single values, tuples."""
+"""The interfaces of states for updaters and queries: maps, single values, collections of tuples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = Sequence[Any]
 """A key as users write it: the sequence of its fields."""
 
 GLOBAL_KEY: Key = ("$GLOBAL$",)
-"""Where a map state keeps its single value, unless the store or the user says otherwise."""
+"""The key of a map state's single value, unless the store or the user gives another one."""
 
 
 class ReadOnlyMapState(Askable, State):
@@ -24,12 +24,12 @@ class ReadOnlyMapState(Askable, State):
 
     @abstractmethod
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
-        """Return the values of `keys`, in their order; None for each that is absent."""
+        """Return the values of `keys`, in their order; None for absent ones."""
 
     def ask(self, keys: Iterable[Key]) -> Wait[list[Any]]:
         """Ask for what :meth:`multiGet` returns, and return a function that waits for it.
 
-        By default nothing is asked before that function is called.
+        By default the state is asked when that function is called.
         """
         return partial(self.multiGet, keys)
 
@@ -61,7 +61,7 @@ class MapState(ReadOnlyMapState):
         )
 
     def multiFold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
-        """Do what :meth:`multiCombine` does where nobody asks for the new values."""
+        """Do as :meth:`multiCombine` for a caller that doesn't need the new values."""
         self.multiCombine(keys, partials, combiner)
 
 
@@ -78,7 +78,7 @@ class ReadOnlySnapshottable(State):
 
     @abstractmethod
     def get(self) -> Any:
-        """Return the value; None where there is none."""
+        """Return the value; None if there is none."""
 
 
 class Snapshottable(ReadOnlySnapshottable):
@@ -94,10 +94,10 @@ class Snapshottable(ReadOnlySnapshottable):
 
 
 class ITupleCollection(State):
-    """A state that can list what it holds."""
+    """A state that can list its tuples."""
 
     lists: bool = True
-    """Whether it can indeed: a map state can't over a store that doesn't list its entries."""
+    """Whether it really can: a map state can't if its store can't list its entries."""
 
     @abstractmethod
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
@@ -105,12 +105,12 @@ class ITupleCollection(State):
 
 
 class SnapshottableMap(MapState, RemovableMapState, Snapshottable, ITupleCollection):
-    """A map state that keeps a single value too, under one key of its own; every map state is one.
+    """A map state with a single value too, under a key of its own; every map state is one.
 
     Attributes
     ----------
     key : sequence
-        Where the single value is kept; no other key may equal it.
+        The key of the single value; no other key may equal it.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class SnapshottableMap(MapState, RemovableMapState, Snapshottable, ITupleCollect
     key: Key
 
     def get(self) -> Any:
-        """Return the single value; None where there is none."""
+        """Return the single value; None if there is none."""
         [value] = self.multiGet([self.key])
         return value
 

@@ -1,7 +1,6 @@
-"""Texts of others, from streams, stores and clients, as they may reach a terminal, a log or a page.
+"""Makes texts from streams, stores and clients safe for terminals, logs and pages.
 
-A control character in them could move the cursor, hide what was written before, or begin a line of
-the log that nobody has logged.
+A control character in them could move the cursor, hide earlier text, or forge a line of the log.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _GIVEN = re.compile(rf"((?:{_NAME})[\w.-]{{0,40}}\s{{0,9}}=\s{{0,9}}){_VALUE}", 
 
 
 class Lines(str):
-    """Lines that belong into the log as lines; each but the first is indented there."""
+    """Lines that the log keeps as lines; it indents all but the first."""
 
     __slots__ = ()
 
@@ -55,7 +54,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the begin and the end of a text that is longer than `most` characters.
+    """Return a text; only its begin and its end if it is longer than `most` characters.
 
     Examples
     --------
@@ -69,7 +68,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class _PrintableRecords(logging.Filter):
-    """Makes the arguments of messages printable, in one line each and not too long."""
+    """Makes the arguments of messages printable: each in one line, and not too long."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple) and record.args:
@@ -102,7 +101,7 @@ def _number(found: re.Match[str]) -> str:
 
 
 def is_secret(option: str) -> bool:
-    """Whether the value of an option must not be shown, judged by its name.
+    """Return whether an option, by its name, has a value that must not be shown.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def is_secret(option: str) -> bool:
 def masked(text: str) -> str:
     """Return `text` without the logins of URLs and the values of secrets in it.
 
-    What follows a secret's name is hidden up to the next space, as it may hold any other mark.
+    All after a secret's name is hidden, up to the next space: a secret may hold any other mark.
 
     Examples
     --------

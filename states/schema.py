@@ -1,4 +1,4 @@
-"""Values whose form has changed: each is kept with its form's version, and upgraded when read."""
+"""Values whose form changes: each is stored with its form's version, and upgraded when read."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from trident.states.values import Versioned, own
 
 @dataclass(frozen=True)
 class ValueSchema:
-    """The form that the values of a state have now, and how those of earlier forms become it.
+    """The present form of a state's values, and how values of earlier forms become it.
 
-    A value is kept with the version of its form, from version 2 on. So a store may hold values of
-    several forms: one is upgraded whenever it is read, and kept in the new form when it is updated.
+    A value is stored with the version of its form, from version 2 on. So a store may hold values of
+    several forms: a value is upgraded whenever it is read, and stored in the new form when it is
+    updated.
 
     Parameters
     ----------
     version : int
-        The version of the form, from 2. A value that is kept without one is of version 1.
+        The version of the form, from 2. A value that is stored without one has version 1.
     upgrade : callable
         Takes a value and its version, which is less than `version`; returns the value in the form
         of `version`, or None to remove it. The same values give the same.
@@ -46,11 +47,11 @@ class ValueSchema:
     upgrade: Callable[[Any, int], Any]
 
     def kept(self, value: Any) -> Any:
-        """Return a value as it is kept: with its version."""
+        """Return a value as it is stored: with its version."""
         return None if value is None else Versioned(self.version, value)
 
     def current(self, key: bytes, kept: Any) -> Any:
-        """Return a value that is kept in the form that it has now."""
+        """Return the present form of a stored value."""
         version, value = kept if type(kept) is Versioned else (1, kept)
         if version == self.version or value is None:
             return value
@@ -63,14 +64,14 @@ class ValueSchema:
             return self.upgraded(key, own(value), version)
         except (FailedException, CorruptStateError):
             raise
-        except Exception as error:  # one that sweeps know, or no batch would run any more
+        except Exception as error:  # of a class that sweeps catch, or no batch could run any more
             said = f"{type(error).__name__}: {masked(str(error)):.300}"
             found = f"upgrade() from schema_version {version} to {self.version} raised {said}"
             advice = "Have upgrade() take this value, or return None to remove it; start again."
             raise _unreadable(key, found, advice) from error
 
     def upgraded(self, key: bytes, value: Any, version: int) -> Any:
-        """Return what the value of a key is in the form that it has now."""
+        """Return the present form of a key's value."""
         return self.upgrade(value, version)
 
 

@@ -1,9 +1,8 @@
-"""Which keys belong to which shard of a state, and the control record of all: the *least* of its
-copies.
+"""The shard of each key of a state, and the control record of all shards: the *least* copy.
 
 A shard can fail over, restart or lose its data by itself, and a write is compared with the record
-of its own shard. Shard 0 is written last when a state is created, so it says whether the state
-exists.
+of its own shard. A new state's record is written to shard 0 last, so this shard tells whether the
+state exists.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _RESTORE = (
 
 
 def shard_of(key: bytes, count: int) -> int:
-    """Return which of so many shards, or partitions, an encoded key belongs to.
+    """Return the shard, or partition, of an encoded key, out of `count` ones.
 
     Examples
     --------
@@ -41,13 +40,12 @@ def shards_of(keys: Iterable[bytes], count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Sharding:
-    """The keys of one call, by the shards that they belong to.
+    """The keys of one call, by their shards.
 
-    A key belongs to the shard that :func:`shard_of` tells, for ever. It depends on nothing else:
-    while a server is away its keys are away too, and another one, which might have old values, is
-    never asked for them.
+    A key never leaves the shard that :func:`shard_of` returns. While a server is away its keys are
+    away too: another server, which might have old values, is never asked for them.
 
-    `positions` are, for each shard, where its keys stand in the call, in ascending order.
+    `positions` has, for each shard, the positions of its keys in the call, in ascending order.
 
     Examples
     --------
@@ -65,7 +63,7 @@ class Sharding:
 
     @staticmethod
     def of(keys: Sequence[bytes], shards: int) -> Sharding:
-        """Find the shards of keys, which are given in the form whose checksum tells."""
+        """Return the keys by their shards; they are given in the form that `shard_of` takes."""
         if shards == 1:
             return Sharding([range(len(keys))], len(keys))
         positions: list[list[int]] = [[] for _ in range(shards)]
@@ -74,7 +72,7 @@ class Sharding:
         return Sharding(positions, len(keys))
 
     def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return what of `column`, which has an item for each key, is for each shard."""
+        """Return the items for each shard of `column`, which has an item for each key."""
         if len(self.positions) == 1:
             return [column]
         return [[column[position] for position in own] for own in self.positions]
@@ -91,7 +89,10 @@ class Sharding:
 
 
 def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
-    """The record that all shards have reached, None where never begun; raises where one lost it."""
+    """Return the record that all shards have reached; None for a state that has not begun.
+
+    Raises CorruptStateError if a shard has lost its record.
+    """
     if found[0] is None:
         return None
     present = [record for record in found if record is not None]
@@ -109,14 +110,13 @@ def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
 def may_spread(
     found: Sequence[bytes | None], new: bytes, expected: bytes | None, state: str
 ) -> bool:
-    """Return whether `new` may take the place of what all shards hold, `expected` the least of
-    them.
+    """Return whether `new` may replace the records of all shards, the least being `expected`.
 
-    A shard that is further than `new` was begun by a later attempt, which must not be undone.
-    Whoever puts `new` writes shard 0 last, so that a state which was begun only partly counts as
-    never begun. Raises CorruptStateError where a state that doesn't exist any more has left records
-    of another log, or a shard lost its record; or where one further on has begun the same batch by
-    another plan, which the least of them doesn't tell.
+    A shard that is ahead of `new` has begun a later attempt, which must not be undone. The caller
+    writes shard 0 last, so that a partly begun state counts as not begun.
+
+    Raises CorruptStateError if a former state has left records of another log, if a shard lost its
+    record, or if a shard that is ahead has begun the same batch by another plan than `expected`.
     """
     if least_control(found, state) != expected:
         return False

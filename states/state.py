@@ -12,33 +12,33 @@ from trident.states.errors import StateError
 from trident.states.values import StateType, Token
 
 Batch = int | Token | ControlRecord
-"""What tells a state which attempt of a batch it begins.
+"""Tells a state which attempt of a batch it begins.
 
-An int, where no topology updates the state: it then writes its control record itself. A Token,
-where the control record is in the store already: the state reads it there. A ControlRecord, which
-tasks are sent with their code: nothing is read.
+An int for a state that no topology updates: it writes its control record itself. A Token if the
+store has the control record already: the state reads it. A ControlRecord, which tasks get with
+their code: nothing is read.
 """
 
 
 class State(ABC):
     """Something that batches change, and queries read.
 
-    Made by a :class:`StateFactory` once a partition in the process that updates it, and once in
-    each process that queries it. Used by one thread at a time.
+    Made by a :class:`StateFactory` once for each partition in the process that updates it, and once
+    in each process that queries it. Used by one thread at a time.
     """
 
     control: Control | None = None
-    """The state's control record; None where the state has none and so can't be exact."""
+    """The state's control record; None for a state without one, which can't be exact."""
 
     kind: StateType | None = None
     """How the state keeps its values, as its factory says; see `StateFactory.kind`."""
 
     names_attempts: bool = True
-    """Whether what it keeps may name the attempt of a batch, so that the log has to remember it."""
+    """Whether it may store the attempt of a batch, so that the log has to remember the attempt."""
 
     @abstractmethod
     def beginCommit(self, batch: Batch) -> None:
-        """Begin the updates of one attempt of a batch; what was pending before is dropped."""
+        """Begin the updates of one attempt of a batch; older pending updates are dropped."""
 
     @abstractmethod
     def commit(self, batch: Batch) -> None:
@@ -48,15 +48,15 @@ class State(ABC):
         """
 
     def check_single(self) -> None:
-        """Raise StateError where Storm left entries, and its single value is not among them.
+        """Raise StateError if Storm left entries without its single value.
 
         Called when an aggregate without groups takes over what Storm wrote.
         """
 
     def check_key(self) -> None:
-        """Raise StateError where the single value is stored under another key than this state's.
+        """Raise StateError if the single value has another key than this state gives it.
 
-        Called at each start with an aggregate without groups that has run before.
+        Called at each start for an aggregate without groups that has run before.
         """
 
     def close(self) -> None:
@@ -78,12 +78,11 @@ def _read_only() -> StateError:
 
 
 class StateFactory(ABC):
-    """Makes a state, and tells what a topology has to know of it before it is made.
+    """Makes a state, and has the facts that a topology needs before the state is made.
 
     For a state of your own only :meth:`makeState` has to be written. Each other member has a
-    default, which is right for a state of which nothing is known; an attribute of the class, or of
-    the object, replaces it. A factory whose state is hosted by executors must pickle, because each
-    task makes its own state.
+    default that suits any state; an attribute of the class, or of the object, replaces it. A
+    factory whose state is hosted by executors must pickle, because each task makes its own state.
 
     Examples
     --------
@@ -102,10 +101,10 @@ class StateFactory(ABC):
     kind: StateType | None = None
     """How the state keeps its values, which decides what a topology guarantees of it.
 
-    A state that is no map may say `StateType.OPAQUE` where what an attempt wrote no longer counts
+    A state that is no map may say `StateType.OPAQUE` if the writes of an attempt no longer count
     when another attempt of its batch is committed, even one that writes nothing;
-    `StateType.TRANSACTIONAL` where a batch that is written again, with the same tuples, counts
-    once; and `StateType.NON_TRANSACTIONAL` where it counts twice. `State.kind` says the same. Only
+    `StateType.TRANSACTIONAL` if a batch that is written again, with the same tuples, counts
+    once; and `StateType.NON_TRANSACTIONAL` if it counts twice. `State.kind` says the same. Only
     opaque states allow ``on_failure="dead-letter"``. A checkpoint keeps the kind: a start with
     another one is refused. None leaves the guarantee open.
     """
@@ -113,37 +112,36 @@ class StateFactory(ABC):
     hosted: Literal["driver", "executor"] = "executor"
     """Which process of Spark's updates the state.
 
-    ``"executor"``: each task updates its partition through a state that it makes, so that what
-    they write must be in a store that all of them reach. ``"driver"``: one state in the driver's
-    process is updated by one thread, with the tuples of all partitions, and answers queries within
-    batches; the factory is sent nowhere. The local engine has one process, and makes one state
-    either way.
+    ``"executor"``: each task updates its partition through its own state, so the store must be one
+    that all tasks reach. ``"driver"``: one thread of the driver's process updates one state with
+    the tuples of all partitions, and it answers queries within batches; the factory is not sent to
+    tasks. The local engine has one process, and makes one state in both cases.
     """
 
     identity: tuple[str, ...] | None = None
-    """Where the state is kept: a topology refuses two states with the same identity.
+    """The place of the state: a topology refuses two states with the same identity.
 
     For a map it is (store, database, prefix). A state whose identity is None is never refused.
     """
 
     map_type: type[IBackingMap] | None = None
-    """The class of the backing map, which tells what the map can do.
+    """The class of the backing map, which has the map's abilities.
 
-    None where the class is not known before the map is opened, and for a state without a map.
+    None if the class is unknown before the map is opened, and for a state without a map.
     """
 
     max_keys: int = 0
-    """How many keys the state keeps before it forgets others; 0 for all."""
+    """How many keys the state keeps before it drops others; 0 for all."""
 
     shards: int | None = None
-    """How many shards the store is divided into; None where any task may update any key.
+    """How many shards the store is divided into; None if any task may update any key.
 
     A key belongs to shard ``crc32(encoded key) % shards``, and all keys of a shard are updated by
     one task.
     """
 
     cache_left_out: str | None = None
-    """Why the state has no cache though one was asked for; ``explain()`` says it. Else None."""
+    """Why the state has no cache though an option asks for one, for ``explain()``; else None."""
 
     @abstractmethod
     def makeState(
@@ -155,50 +153,50 @@ class StateFactory(ABC):
     ) -> State:
         """Return the state of one partition, for the process that calls.
 
-        The driver calls it once a start, and each thread that asks queries once, as partition 0 of
-        1; a task of Spark's calls it with its own partition.
+        The driver calls it once at each start, and each thread that asks queries once, as partition
+        0 of 1; a task of Spark's calls it with its own partition.
 
         Parameters
         ----------
         conf : mapping, optional
-            What operations are prepared with.
+            The configuration that operations are prepared with.
         metrics : object
             Storm's; always None.
         partitionIndex : int
-            Which partition of the update or query it is made for, from 0.
+            The partition of the update or query, from 0.
         numPartitions : int
-            How many there are.
+            The number of partitions.
         """
 
     @property
     def label(self) -> str:
-        """What ``explain()`` calls the factory."""
+        """The factory's name in ``explain()``."""
         return type(self).__qualname__
 
     @property
     def opens(self) -> Callable[[], IBackingMap] | None:
-        """What opens the backing map; None for a state without one.
+        """The function that opens the backing map; None for a state without one.
 
-        Where it is annotated with the map's class, ``explain()`` can tell what the map leaves open.
+        If it is annotated with the map's class, ``explain()`` can say what the map leaves open.
         """
         return None
 
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name` in the topology: by default itself.
 
-        A map's factory takes the name for its prefix, where it was given none.
+        A map's factory without a prefix takes the name for its prefix.
         """
         return self
 
     def keyed(self, types: Sequence[str | None]) -> Self:
         """Return the factory of a state whose keys have fields of these types; see `Store.keyed`.
 
-        Called where the topology declares the keys of an aggregate's state. By default itself.
+        Called when the topology declares the keys of an aggregate's state. By default itself.
         """
         return self
 
     def check_place(self) -> None:
-        """Raise UsageError where the state can't be had, as far as is known without connecting.
+        """Raise UsageError if it is known without connecting that the store can't have the state.
 
-        Called on the driver, once a start, before anything is opened.
+        Called on the driver, once at each start, before anything is opened.
         """

@@ -15,10 +15,10 @@ from trident.states.map_state import GLOBAL_KEY, Key
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """How often a batch without trouble asks a store: round trips, several nodes at once.
+    """The calls of a store in a batch without trouble; one to several nodes at once counts once.
 
-    Each is the least and the most: of each task that updates the state, with a thousand keys; and
-    of the control record, on the driver.
+    Each pair is the least and the most: for each task that updates the state with a thousand keys,
+    and for the control record, on the driver.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def _range(least: int, most: int) -> str:
 
 
 class Store(ABC):
-    """A backend's configuration: where a state is, and how its map is opened.
+    """A backend's configuration: the place of a state, and how its map is opened.
 
-    Derive a frozen dataclass from it, with a field `prefix` where several states may share a place.
+    Derive a frozen dataclass from it, with a field `prefix` if several states may share a place.
     It must pickle: a state that is hosted by executors is opened in each task. `identity` and
     `open` have to be written. Each other member has a default; an attribute of the class, without
     an annotation, or a property replaces it.
@@ -76,25 +76,25 @@ class Store(ABC):
     """Which process of Spark's updates the state; see `StateFactory.hosted`."""
 
     map_type: type[IBackingMap] | None = None
-    """The class of the map that :meth:`open` returns; None where that is not known before.
+    """The class of the map that :meth:`open` returns; None if it is unknown before.
 
-    Where it is known, what the map can't do is an error of the call that needs it.
+    If it is known, a call that needs an ability which the map lacks is an error at once.
     """
 
     max_keys: int = 0
-    """How many keys the store keeps before it forgets others; 0 for all."""
+    """How many keys the store keeps before it drops others; 0 for all."""
 
     shards: int | None = None
     """How many shards the store is divided into; see `StateFactory.shards`."""
 
     snapshot_key: Key = GLOBAL_KEY
-    """Where the single value of an aggregate without groups is kept."""
+    """The key of the single value of an aggregate without groups."""
 
     calls: RoundTrips | None = None
-    """How often a batch asks the store, which ``explain()`` says; None where that is not known."""
+    """How often a batch calls the store, which ``explain()`` shows; None if unknown."""
 
     prefix: str | None = None
-    """What tells the state from others in its place, where that was given."""
+    """The name that tells the state from others in its place, if one was given."""
 
     @property
     @abstractmethod
@@ -103,20 +103,20 @@ class Store(ABC):
 
     @property
     def own_name(self) -> str:
-        """What the state is called in its place: the prefix, ``"state"`` without one."""
+        """The state's name in its place: the prefix, or ``"state"`` without one."""
         return "state" if self.prefix is None else self.prefix
 
     def named(self, prefix: str) -> Self:
-        """Return the store with `prefix`, where it was given none; else the store itself."""
+        """Return the store with `prefix` if it has none; else the store itself."""
         return self if self.prefix is not None else self.at(prefix)
 
     def at(self, prefix: str) -> Self:
-        """Return the store with another prefix, whatever it was given."""
+        """Return the store with another prefix."""
         return cast(Self, replace(cast(Any, self), prefix=prefix))
 
     def keyed(self, types: Sequence[str | None]) -> Self:
-        """Return the store, told which types the fields of its keys are declared with, in Spark's
-        words; None for one that is not known. By default that is nothing to it."""
+        """Return the store for keys with fields of these types, in Spark's words; None for an
+        unknown type. By default the types don't matter."""
         return self
 
     @abstractmethod
@@ -124,21 +124,20 @@ class Store(ABC):
         """Return the map, in the process that calls; it may connect when it is first used."""
 
     def check_place(self) -> None:
-        """Raise UsageError where the state can't be had, as far as is known without connecting.
+        """Raise UsageError if it is known without connecting that the store can't have the state.
 
-        Called on the driver, once a start, before anything is opened.
+        Called on the driver, once at each start, before anything is opened.
         """
 
     def examine(self) -> Iterator[Finding]:
-        """Yield whether the store answers, and how it is set, as far as that matters to a state.
+        """Yield whether the store answers, and which of its settings matter to a state.
 
-        Asked by ``python -m trident doctor``; nothing is written. By default only whether it
-        answers.
+        For ``python -m trident doctor``; writes nothing. By default only whether the store answers.
 
         Raises
         ------
         TridentError
-            When it doesn't.
+            When the store doesn't answer.
         """
         opened = self.open()
         opened.getControl()
@@ -148,7 +147,7 @@ class Store(ABC):
 
 @dataclass(frozen=True)
 class OpenedStore(Store):
-    """The store of somebody's own backing map, made where it is used; `name` tells it from
+    """The store of a user's own backing map, which each process makes; `name` tells it from
     others."""
 
     make: Callable[[], IBackingMap]
@@ -157,13 +156,13 @@ class OpenedStore(Store):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What tells two states apart: the name, else the callable itself."""
+        """The callable, with the name or else its address: equal for one state only."""
         kind = self.make if hasattr(self.make, "__qualname__") else type(self.make)
         return f"{kind.__module__}.{kind.__qualname__}", self.name or f"{id(self.make):x}", ""
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
-        """The class of the map, where `make` is one."""
+        """The class of the map if `make` is a class."""
         kind = self.make
         return kind if isinstance(kind, type) and issubclass(kind, IBackingMap) else None
 

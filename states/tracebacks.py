@@ -1,4 +1,4 @@
-"""What is printed of an error: the caller's lines and its text, not its way through the library."""
+"""Shortens tracebacks to the caller's lines: without the frames of this library."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LIBRARY = tuple(
     for folder in [os.path.join(_PACKAGE, name).rstrip(os.sep)]
     for path in {folder, os.path.realpath(folder)}
 )
-"""What the files of this library begin with."""
+"""The folders of this library's files."""
 
 
 class Briefly:
-    """A context in which an error is raised on without the frames of this library.
+    """A context that removes the frames of this library from errors.
 
-    It stands around the body of a public call. The log `trident` has the frames at ``DEBUG``.
+    It is around the body of public calls. The log `trident` has the frames at ``DEBUG``.
     """
 
     def __enter__(self) -> None:
@@ -39,10 +39,10 @@ class Briefly:
 
 
 def without_frames(error: TridentError) -> TridentError:
-    """The same error without the frames of the library, as its text says all that a user needs.
+    """Return the same error without its frames, as its text says all that a user needs.
 
-    The errors that caused it lose their frames too: those of a store's driver alone fill fifty
-    lines. Their texts stay, but for those that an error of ours puts into words already.
+    Its causes lose their frames too: those of a store's driver alone fill fifty lines. Their texts
+    stay, except those that an error of ours includes already.
     """
     error.__traceback__ = None
     followed = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -56,7 +56,7 @@ def without_frames(error: TridentError) -> TridentError:
 
 
 def _outside(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames of a traceback that are none of the library's."""
+    """Return a traceback without the library's frames."""
     frames = []
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(LIBRARY):

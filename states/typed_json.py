@@ -1,8 +1,7 @@
-"""Values that JSON has no form for, as JSON that says what they are: ``{"$date":"2026-01-02"}``.
+"""JSON with tags, for values that JSON has no form for: ``{"$date":"2026-01-02"}``.
 
-An object with one name, which begins with ``$``, is such a value. A dict of the user's that looks
-like one is wrapped, as ``{"$dict":{"$date":"tomorrow"}}``, so that nothing is taken for what it is
-not.
+An object with one name, which begins with ``$``, is such a value. A user's dict that looks like one
+is wrapped, as ``{"$dict":{"$date":"tomorrow"}}``, so that it is not mistaken for one.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from trident.states.values import Versioned
 
 
 def needs_tags(value: Any) -> bool:
-    """Return whether a value has no form in JSON, or holds one that has none.
+    """Return whether a value, or one inside it, has no form in JSON.
 
-    Raises TypeError for a value that can't be written with tags either.
+    Raises TypeError for a value that has no tag either.
 
     Examples
     --------
@@ -56,11 +55,11 @@ def needs_tags(value: Any) -> bool:
 
 
 def _any_needs(values: Iterable[Any]) -> bool:
-    return max(map(needs_tags, values), default=False)  # looks at all, where any() would not
+    return max(map(needs_tags, values), default=False)  # not any(): all have to be checked
 
 
 def tagged(value: Any) -> Any:
-    """Return a value, for which `needs_tags` does not raise, as JSON has it.
+    """Return the JSON form of a value for which `needs_tags` does not raise.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def tagged(value: Any) -> Any:
 def untagged(tree: Any) -> Any:
     """Return the value that :func:`tagged` was given.
 
-    Raises ValueError for a tag that is unknown, or has another content.
+    Raises ValueError for an unknown tag, or one with a wrong content.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def untagged(tree: Any) -> Any:
 
 
 def utc(moment: datetime) -> datetime:
-    """A moment with a zone in UTC; raises TypeError where UTC's calendar doesn't have it."""
+    """Return a moment with a zone in UTC; raise TypeError if it is no date in UTC."""
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
@@ -190,7 +189,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _tag_of(tree: dict[Any, Any]) -> str:
-    """The one name of an object, where it begins with $; else nothing."""
+    """Return the one name of an object if it begins with $; else nothing."""
     if len(tree) != 1:
         return ""
     [name] = tree
@@ -198,7 +197,7 @@ def _tag_of(tree: dict[Any, Any]) -> str:
 
 
 def _check_name(name: Any) -> None:
-    """Raise TypeError for a dict's key that is no text, number, date or the like."""
+    """Raise TypeError for a dict's key that is a container, or a float that is not finite."""
     if type(name) in (list, dict, tuple) or (needs_tags(name) and type(name) is float):
         raise TypeError(f"a dict key of type {_name(type(name))}")
 

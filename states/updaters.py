@@ -1,4 +1,4 @@
-"""What can be done to one stored value."""
+"""Updaters: the changes of one stored value."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _NO_NUMBERS = frozenset({str, bytes, list, tuple, dict, date, datetime, UUID})
 
 
 class Combiner(Protocol):
-    """What a map needs of a combiner aggregator; see ``trident.CombinerAggregator``."""
+    """The part of a combiner aggregator that a map uses; see ``trident.CombinerAggregator``."""
 
     adds: bool
     """Whether :meth:`combine` adds numbers, so that a store may do it instead."""
 
     def combine(self, left: Any, right: Any) -> Any:
-        """Return what two partial results make together."""
+        """Return two partial results combined."""
 
 
 def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
-    """Raise where a stored value is no number, so that nothing can be added to it."""
+    """Raise CorruptStateError if a stored value is no number: nothing can be added to it."""
     if _NO_NUMBERS.isdisjoint(map(type, stored)):
         return
     for key, value in zip(keys, stored, strict=True):
@@ -39,20 +39,20 @@ def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
 
 
 class Reducer(Protocol):
-    """What a map needs of a reducer aggregator; see ``trident.ReducerAggregator``."""
+    """The part of a reducer aggregator that a map uses; see ``trident.ReducerAggregator``."""
 
     def init(self) -> Any:
         """Return the value to begin with."""
 
     def reduce(self, curr: Any, tuple: Any) -> Any:
-        """Return `curr` with one more tuple taken in."""
+        """Return `curr` with one more tuple in it."""
 
 
 class ValueUpdater(ABC):
     """A change of one stored value.
 
-    Runs in the task that owns the key, once an attempt, again where the store found the entry
-    changed meanwhile; it must be deterministic.
+    Runs in the task that owns the key, once for each attempt, and again if the entry has changed in
+    the store meanwhile; it must be deterministic.
 
     Examples
     --------
@@ -65,14 +65,14 @@ class ValueUpdater(ABC):
 
     @abstractmethod
     def update(self, stored: Any) -> Any:
-        """Return the new value; `stored` is None where there is none.
+        """Return the new value; `stored` is None if there is none.
 
         None removes the key. A :class:`~trident.states.expiry.KeepUntil` is a value that expires.
         """
 
 
 class CombinerValueUpdater(ValueUpdater):
-    """Combines the stored value with a partial result; where none is stored, that result.
+    """Combines the stored value with a partial result; without a stored value, gives that result.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class CombinerValueUpdater(ValueUpdater):
 
 
 class ReducerValueUpdater(ValueUpdater):
-    """Reduces tuples into the stored value, or into the reducer's ``init()`` where none is.
+    """Reduces tuples into the stored value, or without one into the reducer's ``init()``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ReducerValueUpdater(ValueUpdater):
 
 
 class PutUpdater(ValueUpdater):
-    """Replaces whatever is stored.
+    """Replaces any stored value.
 
     Examples
     --------

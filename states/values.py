@@ -1,4 +1,4 @@
-"""What a state stores of a key, the token of the attempt that wrote it, and copies of values."""
+"""The values that a state stores, the token of the attempt that wrote one, and copies of values."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ class OpaqueValue(NamedTuple):
 
 
 class Versioned(NamedTuple):
-    """A value as it is kept where its form has a version, from 2."""
+    """A stored value with the version of its form, from 2."""
 
     version: int
     value: Any
 
 
 def own(value: Any) -> Any:
-    """Return `value`, or a copy where it can be changed in place."""
+    """Return `value`, or a copy if it can be changed in place."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value
@@ -104,5 +104,5 @@ def own(value: Any) -> Any:
 
 
 def own_all(values: Sequence[Any]) -> Sequence[Any]:
-    """Return `values`, each as :func:`own` does; two places never have one object."""
+    """Return `values`, each as :func:`own` does; no changeable object comes twice."""
     return values if IMMUTABLE.issuperset(map(type, values)) else [*map(own, values)]
