@@ -58,8 +58,8 @@ class AggregateKernel(Kernel):
 
 @dataclass(frozen=True)
 class CombinerKernel(AggregateKernel):
-    """Combines the tuples of each group, or `partial` aggregates; of none it may make the
-    `zero`."""
+    """Combines the tuples of each group, or `partial` aggregates. Without a group and tuples it
+    makes the `zero`, if that is asked for."""
 
     operation: CombinerAggregator[Any]
     partial: bool = False
@@ -97,7 +97,7 @@ class CombinerKernel(AggregateKernel):
         return made
 
     def _continue_in_python(self, arrow: GroupTotals, totals: Totals, task: Task) -> None:
-        """Go on in Python from what Arrow's kernels have come to."""
+        """Continue in Python with the totals that Arrow's kernels have made."""
         made = arrow.so_far(self.outputs[0])
         for key, value in zip(self._keys(made, task), made.values(self.outputs[0]), strict=True):
             totals[key] = value
@@ -137,7 +137,7 @@ class PartialKernel(CombinerKernel):
 
 
 def _up_to(most: int, first: Block, pending: Iterator[Block]) -> Iterator[Block]:
-    """A block, and those that follow it, until so many tuples have come."""
+    """A block and the next ones, until they have `most` tuples."""
     yield first
     count = first.length
     while count < most and (block := next(pending, None)) is not None:

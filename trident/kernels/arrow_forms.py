@@ -19,11 +19,11 @@ from trident.tuples.block import NOTHING, Block
 _TEXTS = (pa.string(), pa.large_string())
 _WHOLE = (pa.int64(), pa.int32(), pa.int16(), pa.int8())
 _KEYS = (*_TEXTS, *_WHOLE, pa.bool_(), pa.date32(), pa.binary(), pa.large_binary())
-"""What Arrow takes for equal where Python does, and null for one key more."""
+"""Types whose values Arrow compares as Python does; it takes null for one more key."""
 _ORDERED = (*_TEXTS, *_WHOLE, pa.binary(), pa.large_binary())
 _LONG_MAX = 2**63 - 1
 _MOST_WAITING = 2**25
-"""So many bytes of a partition wait to be aggregated together, so that memory stays bounded."""
+"""How many bytes of a partition may wait to be aggregated together; this bounds memory."""
 _VALUE, _ROW = "value", "row"
 _OPTIONS = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 _FUNCTIONS: Mapping[type, str] = {Count: "sum", Sum: "sum", Min: "min", Max: "max"}
@@ -78,8 +78,8 @@ def _mask(filter: object, block: Block, names: Sequence[str]) -> pa.Array | None
 
 
 class GroupTotals:
-    """What `Count`, `Sum`, `Min` or `Max` comes to for groups; blocks in order, as floats are added
-    so."""
+    """The result of `Count`, `Sum`, `Min` or `Max` for each group; it takes blocks in order, as the
+    order decides what floats add up to."""
 
     def __init__(self, function: str, group: Sequence[str], value: str | None) -> None:
         self._function = function
@@ -150,15 +150,15 @@ class GroupTotals:
         return [found[name] for name in (*self._keys, f"{_VALUE}_{self._function}")]
 
     def finished(self, output: str) -> Block | None:
-        """All groups and what they come to; None where sums may have more than 64 bits."""
+        """All groups and their results; None where sums may have more than 64 bits."""
         return self.so_far(output) if self._fold() else None
 
     def so_far(self, output: str) -> Block:
-        """The groups of all blocks but those that wait."""
+        """The groups of all blocks that are not waiting."""
         return NOTHING if self._made is None else _named((*self._group, output), self._made)
 
     def waiting(self) -> Iterator[Block]:
-        """The blocks that are in no total yet, with the fields that are aggregated."""
+        """The blocks that no total includes yet, with the fields that are aggregated."""
         names = self._group if self._value is None else (*self._group, self._value)
         return (_named(names, table) for table in self._tables)
 
@@ -170,7 +170,7 @@ def _named(names: Sequence[str], table: pa.Table) -> Block:
 
 
 def _counted(keys: pa.ChunkedArray) -> list[pa.Array]:
-    """The distinct keys and how often each comes, in a third of the time of other aggregates."""
+    """The distinct keys and their counts; this takes a third of the time of other aggregates."""
     codes = pa.concat_arrays(keys.chunks).dictionary_encode(null_encoding="encode")
     counts = np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary))
     return [codes.dictionary, pa.array(counts, pa.int64())]

@@ -42,7 +42,7 @@ class CheckedCalls:
             return one_for_each(calls, self._block.length)
 
     def check_each(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
-        """What `check` makes of the result for each tuple."""
+        """What `check` returns for each result."""
         pending = iter(made)
         with self._task.at(self._step, self._names, self._block, pending):
             return one_for_each(map(check, pending), len(made))
@@ -95,7 +95,7 @@ class CheckedCalls:
         return columns_of(outputs, list(chain.from_iterable(rows)))
 
     def _begin(self, function: Callable[..., Any]) -> tuple[Iterator[Any], Iterator[Any]]:
-        """An iterator that tells how far the calls have come, and the calls."""
+        """Return an iterator that shows how far the calls have come, and the calls."""
         if not self._names:
             nothing = repeat((), self._block.length)
             return nothing, starmap(function, nothing)
@@ -105,7 +105,7 @@ class CheckedCalls:
 
 
 def one_for_each(calls: Iterator[Any], length: int) -> list[Any]:
-    """The results of the calls, which `map` ends where a function raises StopIteration."""
+    """The results of the calls; raises where StopIteration of a function has ended them early."""
     made = list(calls)
     if len(made) != length:
         raise stop_iteration_error()
@@ -113,7 +113,7 @@ def one_for_each(calls: Iterator[Any], length: int) -> list[Any]:
 
 
 def stop_iteration_error() -> RuntimeError:
-    """What a StopIteration of a function becomes, which `map` would take for its end."""
+    """The error for a StopIteration of a function, which `map` would take for its own end."""
     return RuntimeError(
         "it raised StopIteration, as next() does when nothing is left: "
         "give next() a default, or raise another error"

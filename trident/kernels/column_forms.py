@@ -96,7 +96,7 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
 
 
 def sure_type(operation: object) -> str | None:
-    """The type of all that an operation ever makes: nobody needs to check it; None if unknown."""
+    """The type of every value that an operation makes, which needs no check; None if unknown."""
     return _SURE_TYPES.get(type(operation))
 
 
@@ -106,7 +106,7 @@ def no_totals(combiner: object) -> Totals:
 
 
 def emits_results(query: object) -> bool:
-    """Whether a query emits just the value that it has retrieved for a tuple."""
+    """Whether a query only emits the value that it has retrieved for a tuple."""
     return type(query) in (MapGet, SnapshotGet)
 
 
@@ -117,8 +117,8 @@ def take_in(
     block: Block,
     names: Sequence[str],
 ) -> bool:
-    """Combine tuples into the totals of their groups; return False where that needs a call a tuple,
-    with the totals as they were."""
+    """Combine tuples into the totals of their groups; return False, and change nothing, where that
+    needs a call for each tuple."""
     if isinstance(totals, Counter):
         totals.update(keys)
         return True

@@ -49,7 +49,7 @@ class JoinKernel:
             yield from product(*(table.of_key.get(key, absent) for table in tables))
 
     def _keys_of(self, tables: Sequence[_Table]) -> Iterator[Hashable]:
-        """The keys that make tuples: those that all required streams have, or any if none is."""
+        """The keys that make tuples: those of all required streams, or any if none is required."""
         needed = [table.of_key for table, due in zip(tables, self.required, strict=True) if due]
         if not needed:
             return iter(dict.fromkeys(chain.from_iterable(table.of_key for table in tables)))
@@ -57,7 +57,7 @@ class JoinKernel:
         return (key for key in first if all(key in other for other in others))
 
     def _unmatched(self, tables: Sequence[_Table]) -> Iterator[Pick]:
-        """The tuples whose key is null, as null is equal to nothing."""
+        """The tuples with a null in their key: null equals nothing."""
         for place, table in enumerate(tables):
             if not any(self.required[:place] + self.required[place + 1 :]):
                 before, after = (None,) * place, (None,) * (len(tables) - place - 1)

@@ -21,11 +21,11 @@ _SAFE = frozenset({str, int, NoneType, date})
 _ALONE = frozenset({float, bool, bytes, Decimal, UUID})
 _ZONE = attrgetter("tzinfo")
 _ENCODED = frozenset({"string", "int64", "int32", "double", "bool", "binary", "date32[day]"})
-"""Arrow's types of which distinct values are found at once; it can't of arrays and structs."""
+"""The types for which Arrow finds distinct values; it can't for arrays and structs."""
 
 
 class GroupKey(bytes):
-    """An encoded key, which equals those that are encoded alike, and the fields that it is of."""
+    """An encoded key with the fields that it was made of; keys with one encoding are equal."""
 
     fields: Row
 
@@ -66,7 +66,7 @@ def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
 
 
 def _are_told_apart(kinds: Set[type], values: Sequence[Any]) -> bool:
-    """Whether what Python takes for equal in a column is one key, so that it is encoded once."""
+    """Whether equal values of a column are one key, which then is encoded only once."""
     [*some] = kinds - {NoneType}
     if some == [datetime]:  # in another zone an hour may come twice
         return {None, UTC}.issuperset(map(_ZONE, filter(None, values)))

@@ -23,8 +23,8 @@ from trident.tuples.value_types import python_type
 
 _logger = logging.getLogger("trident")
 _FEW = 16
-"""So many tuples run together once their block has failed: then each is handed to the operation
-three times at most, and one bad tuple of thousands doesn't make each of them a block."""
+"""How many tuples run together after their block has failed. So the operation is handed each tuple
+three times at most, and one bad tuple of thousands does not make a block of each."""
 _SILENCE = 10.0
 """Seconds between two warnings of one step in one process."""
 _CHANGEABLE = (list, dict, None)
@@ -34,10 +34,10 @@ _silent_until: dict[str, float] = {}
 
 @dataclass(frozen=True)
 class SparingKernel(BlockKernel):
-    """A kernel with the check of what it makes, which leaves out the tuples that these fail with.
+    """Runs a kernel and the check of its output, and leaves out the tuples with which they fail.
 
-    A whole block runs at first, as it would without; only where that fails its tuples are tried
-    apart. Of a group's `keeper` those that fail become dead letters, with all their `fields`.
+    A whole block runs first; only if that fails, its tuples run in smaller parts. If there is a
+    `keeper`, the id of the group, bad tuples become dead letters with all their `fields`.
     """
 
     kernel: Kernel
@@ -61,7 +61,7 @@ class SparingKernel(BlockKernel):
         return made
 
     def _run_kernel(self, block: Block, task: Task) -> Block | Exception:
-        """What becomes of a block, or what was raised for it."""
+        """Return what the kernel makes of a block, or what it raised."""
         try:
             made = self.kernel.whole(block, task)
             return self.check.apply(made, task) if self.check else made
@@ -69,7 +69,7 @@ class SparingKernel(BlockKernel):
             return error.cause if isinstance(error, UnnamedError) else error
 
     def _copy(self, block: Block, task: Task) -> Block:
-        """A block whose values the operation may change: what fails is tried again, and kept."""
+        """Copy values that the operation may change: a block that fails runs again, or is kept."""
         types = self.kernel.inputs.types if isinstance(self.kernel, TupleKernel) else {}
         names = [name for name, kind in types.items() if python_type(kind or "") in _CHANGEABLE]
         if not names:
@@ -81,7 +81,7 @@ class SparingKernel(BlockKernel):
         raise AssertionError  # it never comes here
 
     def _run_tuples(self, block: Block, task: Task, bad: list[str]) -> Block:
-        """The tuples that are not bad, each tried apart; the errors of the others go into `bad`."""
+        """What the good tuples become; the errors of the others go into `bad`."""
         made = self._run_kernel(self._copy(block, task), task)
         if isinstance(made, Block):
             return made
@@ -134,8 +134,8 @@ def _error_text(error: Exception) -> str:
 
 
 def _bad_rows(cause: Any, length: int) -> Mapping[int, str]:
-    """The rows of a record batch that its function has said to be bad; none for another error, or
-    one that names a row that is not there."""
+    """The rows of a record batch that its function calls bad; empty for another error, and for one
+    that names a missing row."""
     rows = cause.rows if isinstance(cause, BadRowsError) else {}
     try:
         bad = {index(row): reason for row, reason in rows.items() if type(row) is not bool}

@@ -47,7 +47,7 @@ class QueryKernel:
             return retrieve(self.operation, view, given)
 
     def ask(self, view: Any, given: Sequence[Any], task: Task) -> Wait[Sequence[Any]]:
-        """Ask the state, and return what waits for its answers; of look-ups, as in a row."""
+        """Ask the state, and return a function that waits for its answers."""
         assert isinstance(self.operation, MapGet)
         with task.at(self.step):
             wait = self.operation.ask(view, given)

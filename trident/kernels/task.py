@@ -16,13 +16,13 @@ from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
 from trident.tuples.block import NOTHING, Block
 
-# These pass unchanged: the runner acts on failed attempts and errors of states, and a reader of
-# committed values begins again after BatchMovedOn.
+# These errors pass unchanged: the runner acts on failed attempts and errors of states, and a reader
+# of committed values begins again after BatchMovedOn.
 _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 
 
 class UnnamedError(Exception):
-    """What an operation has raised, for one who catches it; a name with its frames takes long."""
+    """Carries what an operation raised to a caller that catches it; to name the step takes long."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(cause)
@@ -63,7 +63,7 @@ class Task(NamedTuple):
         block: Block = NOTHING,
         pending: Iterator[Any] | None = None,
     ) -> _NamingStep:
-        """Names the step, and the tuple that `pending` has come to, in what an operation raises."""
+        """Names the step, and the tuple that `pending` has reached, in errors of the operation."""
         return _NamingStep(self, step, names, block, pending)
 
 

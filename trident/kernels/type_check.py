@@ -19,7 +19,7 @@ _IN_ARROW = {
     **{"double": "double", "float": "float", "boolean": "bool"},
     **{"string": "string", "binary": "binary", "date": "date32[day]"},
 }
-"""What the columns are called whose every value is of a type."""
+"""The Arrow types of columns in which every value has a field's type."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TypeCheckKernel(BlockKernel):
     kinds: tuple[tuple[str, str, frozenset[type], int], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block, in which values were converted where they had to be; it may have no tuples."""
+        """Check a block, which may be empty, and convert values where their form differs."""
         if not block.length:
             return block
         found = {}
@@ -61,7 +61,7 @@ class TypeCheckKernel(BlockKernel):
 def type_check(
     step: StepName, operation: object, makes: Fields, needed: Container[str] | None = None
 ) -> TypeCheckKernel | None:
-    """The kernel that checks what a step makes, or what is needed of it; None where none has to."""
+    """The kernel that checks the needed fields that a step makes; None if none needs a check."""
     if isinstance(operation, Vectorised):
         return None
     sure = column_forms.sure_type(operation)

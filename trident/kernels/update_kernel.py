@@ -38,7 +38,7 @@ _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 @dataclass(frozen=True)
 class UpdateKernel:
-    """Updates a state that has begun; gives the new values that are `kept`, for None none."""
+    """Updates a state that has begun; returns the new values of the `kept` fields, if any."""
 
     step: StepName
     operation: StateUpdater[Any]
@@ -49,7 +49,7 @@ class UpdateKernel:
     expiry: Expiry | None = None
 
     def acts_on(self, block: Block) -> bool:
-        """Whether the tuples of a partition update the state, or that there are none does."""
+        """Whether the updater is called for a block: it has tuples, or the updater acts on none."""
         return block.length > 0 or self.operation.acts_on_nothing
 
     def apply(self, state: State, block: Block, task: Task) -> Block:

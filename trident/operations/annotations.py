@@ -26,10 +26,10 @@ def callable_name(function: Callable[..., Any]) -> str:
 
 
 def identified(given: object) -> str:
-    """What tells an operation or a spout from others in the log: its class, without the module,
-    and its `identity` where it has one, a text or a method that returns one.
+    """How the log identifies an operation or a spout: by its class, without the module, and by its
+    `identity`, if it has one: a text, or a method that returns one.
 
-    An `identity` that is neither is an OperationTypeError.
+    Any other `identity` is an OperationTypeError.
     """
     own: Any = getattr(given, "identity", None)
     name = callable_name(type(given))
@@ -45,7 +45,7 @@ def identified(given: object) -> str:
 
 
 def _returned(method: Callable[..., Any]) -> object:
-    """What a method returns that takes no arguments; itself where it takes some."""
+    """What a method without arguments returns; any other method as it is."""
     try:
         inspect.signature(method).bind()
     except TypeError:

@@ -44,11 +44,11 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
 
     @property
     def combines(self) -> bool:
-        """Whether all are combiners, so that what partitions come to can be combined."""
+        """Whether all are combiners, so that the results of partitions can be combined."""
         return all(isinstance(link.aggregator, _Combined) for link in self.links)
 
     def of_partials(self, outputs: Fields) -> ChainedAggregator:
-        """The chain that combines what this one has made, in fields `outputs`, of partitions."""
+        """The chain that combines the `outputs` that this one has made of several partitions."""
         links = [
             Link(link.outputs, CombinedPartials(link.aggregator.operation), link.outputs)
             for link in self.links
@@ -78,7 +78,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
 
 
 class _Part:
-    """What one aggregator of a chain has come to."""
+    """One aggregator of a chain, while it runs."""
 
     def __init__(self, link: Link, batchId: object) -> None:
         aggregator = link.aggregator
@@ -99,7 +99,7 @@ class _Part:
 
 
 class _Seen(Aggregator[list[Any]]):
-    """Another kind of aggregator seen as one: its value is in a list, as null is a value too."""
+    """A combiner or reducer as an `Aggregator`; its value is in a list, as null is a value too."""
 
     def __init__(self, operation: CombinerAggregator[Any] | ReducerAggregator[Any]) -> None:
         self.operation: Any = operation

@@ -1,4 +1,4 @@
-"""Tuples that a step has failed with, kept: what is told of each, and who writes them."""
+"""Dead letters, the tuples with which a step failed: what each one says, and who writes them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def letter(group: str, batch: object, step: str, error: str, row: dict[str, Any]
 
 
 def _json(row: dict[str, Any]) -> str:
-    """The fields as JSON in ASCII, with the tags of `typed_json`; what these have no form for is
-    shown as text."""
+    """The fields as JSON in ASCII, with the tags of `typed_json`; values without such a form become
+    text."""
     return json.dumps({name: _tree(value) for name, value in row.items()})
 
 

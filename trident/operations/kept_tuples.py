@@ -13,7 +13,7 @@ Comparator = Callable[[Any, Any], int]
 """Says which of two comes first: below 0 the first one, above 0 the second, 0 for a tie."""
 
 _SLACK = 1024
-"""How many tuples are taken in beyond those that are kept before they are sorted again."""
+"""How many more tuples than `n` are collected before they are sorted again."""
 
 
 def natural_order(a: Any, b: Any) -> int:
@@ -32,7 +32,7 @@ def natural_order(a: Any, b: Any) -> int:
 class LeastTuple(Aggregator[Any]):
     """Keeps the tuple that comes first; of a tie, as Trident does, the one that was seen last.
 
-    The value at `position` is compared, of which null counts for nothing; None is for whole tuples.
+    It compares the values at `position` and skips nulls; with None it compares whole tuples.
     """
 
     acts_on_nothing = False

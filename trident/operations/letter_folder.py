@@ -31,15 +31,15 @@ from trident.states.values import StateType
 _CONTROL, _LOCK = ".control", ".lock"
 _FILE = re.compile(r"([0-9]{20})\.jsonl")
 _PATIENCE = 10.0
-"""Seconds to wait for the lock, which a process that stands still may have."""
+"""Seconds to wait for the lock, which a process that was paused may hold."""
 
 
 class LetterFiles(IBackingMap):
     """The files of a folder, and the control record, by which they count.
 
-    A file is named by its batch, and is there as a whole or not at all. What an attempt has left
-    that is not committed goes when the next one begins; so nothing else has to be looked up. A lock
-    lets nobody come between a look at the record and what follows from it.
+    A file is named by its batch, and is there as a whole or not at all. When an attempt begins, it
+    removes the files of earlier ones that are not committed; so nothing else has to be looked up. A
+    process holds a lock while it reads the record and acts on it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -152,7 +152,7 @@ class LetterFolderState(ITupleCollection):
             self._files.write(batch, lines)
 
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
-        """Each committed letter, as a map has it: batch, number, and what is told of it."""
+        """Each committed letter, as a map has it: batch, number, and its other fields."""
         control = self.control.expect()
         numbers: dict[Any, int] = {}
         for line in self._files.lines(control.committed if control else 0):

@@ -1,4 +1,4 @@
-"""Reducers of several streams, as aggregators of one stream that holds the tuples of all."""
+"""Reducers of several streams as aggregators of one stream, which has the tuples of all."""
 
 from __future__ import annotations
 

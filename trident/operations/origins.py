@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from trident.tuples.block import Block
 
 ORIGIN = "__trident_origin"
-"""The field. A tuple has it only on its way to windows by a time of tuples of several origins."""
+"""The field. Tuples have it only on their way to windows by time with several origins."""
 
 MADE = ""
-"""The origin of what an aggregate, a join or new values of a state made: one partition for all."""
+"""The origin of tuples that an aggregate, a join or a state made: one partition for all."""
 
 
 def origin_of(stream: str, partition: str | None = None) -> str:

@@ -70,7 +70,7 @@ class Given(NamedTuple):
 def take_first(
     call: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
-    """Take what is given before all else, by position or name; return it, and what is left."""
+    """Take the first arguments, by position or name; return them and the remaining ones."""
     left, left_named, taken = list(arguments), dict(named), []
     for name in names:
         if name in left_named:
@@ -112,7 +112,7 @@ def read_arguments(
 
 
 def read_inputs(call: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Fields | None:
-    """Read ``([inputs])``; None where nothing is given."""
+    """Read ``([inputs])``; None without any."""
     _check_names(call, named, ["inputs"])
     if len(arguments) + len(named) > 1 or not all(isinstance(one, _FIELDS) for one in arguments):
         what = f"{call}: with Rows it takes the fields that are written, and nothing else; found"
@@ -175,7 +175,7 @@ def read_multi_reduce(
 
 
 def _check_names(call: str, named: Mapping[str, Any], known: Sequence[str]) -> None:
-    """A call is given no argument by a name that it doesn't take."""
+    """Refuse an argument by a name that the call doesn't take."""
     for name in named:
         if name not in known:
             raise PlanError(f"{call}: there is no argument", name, known)
@@ -215,7 +215,7 @@ def as_operation(call: str, given: object, adapter: type[Adapted], inputs: Field
 
 
 def as_instance(call: str, given: object, *kinds: type[Any]) -> Any:
-    """What has to be an instance of one of these classes: no plain callable can stand for it."""
+    """Return what is an instance of one of these classes; a plain callable is refused."""
     if isinstance(given, kinds):
         return given
     due = " or ".join(kind.__name__ for kind in kinds)
@@ -223,7 +223,7 @@ def as_instance(call: str, given: object, *kinds: type[Any]) -> Any:
 
 
 def check_arity(call: str, function: Callable[..., Any], inputs: Fields) -> None:
-    """A plain callable takes one argument for each input field."""
+    """Refuse a plain callable that can't take one argument for each input field."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some built-in functions don't tell

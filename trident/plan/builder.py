@@ -40,8 +40,8 @@ N = TypeVar("N", bound=Node)
 class Builder:
     """The nodes of a topology while it is declared: a list to which each call appends.
 
-    This list is all that changes in a topology: the nodes, and the handles on them, are immutable.
-    What the checks of later calls ask of it is kept beside it, so that none of them walks the list.
+    Only this list changes in a topology: the nodes, and the handles on them, are immutable. What
+    the checks of later calls need is kept beside it, so that no check walks the list.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Builder:
                 self._taken["place", node.state.factory.identity] = node
 
     def _forget(self) -> None:
-        """Know no more than the nodes that are left."""
+        """Forget the nodes that are no longer in the list."""
         self._components, self._taken = ConnectedSteps(), {}
         for node in self.nodes:
             self._know(node)
@@ -107,7 +107,7 @@ class Builder:
         operation: object = None,
         form: Form = ValueSchema,
     ) -> StateDeclaration:
-        """Declare a state under its own name or the output's, which no other has, nor its place."""
+        """Declare a state by its own name or the output's; its name and place are its own."""
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
         name = name or spec.name or "_".join(outputs) or "state"
         partitions = spec.requiredNumPartitions
@@ -170,8 +170,8 @@ class Builder:
             raise DuplicateNameError(what, place, (), advice)
 
     def _check_requests(self, node: Node, connected: Sequence[Connected]) -> None:
-        """Refuse what the batches of requests can't do: they share none with streams, and end with
-        the answers being kept."""
+        """Refuse what the batches of requests can't do: they share no batch with streams, and they
+        need a place for the answers."""
         call = node.origin.call
         requests = [source for each in connected for source in each.requests]
         begins = isinstance(node, StateUpdateNode) and not isinstance(node.updater, KeptAnswers)

@@ -1,4 +1,4 @@
-"""A chain of aggregators while it is declared, and the step that it becomes at its end."""
+"""A chain of aggregators while it is declared, and the step that it becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds to a plan, when it starts, what keeps the tuples that its steps fail with."""
+"""Adds to a plan, when it starts, the states that keep dead letters."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ def _steps_with_letters(group: BatchGroup) -> tuple[SparingNode, ...]:
 
 
 def _read_place(place: Any) -> Any:
-    """What a place is: that of a URL is a table where it has ``table=``, a topic of Kafka's, a
-    folder, or a map."""
+    """Make a place of a URL: a table if it has ``table=``, else a topic, a folder, or a map."""
     if not isinstance(place, str):
         return place
     url, _, options = place.partition("?")

@@ -1,4 +1,4 @@
-"""Where the history of a stream ends, and the stream begins: no row is in both."""
+"""Divides a stream and its history, so that no row is in both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trident.tuples.fields import Fields
 from trident.tuples.value_types import conform, fits
 
 _OFFSETS = {"topic": "string", "partition": "int", "offset": "long"}
-"""The columns of Kafka's that tell a record's place."""
+"""The columns of Kafka's with a record's position."""
 _ORDERED = ("long", "int", "short", "byte", "decimal", "string", "date", "timestamp")
 
 
@@ -54,7 +54,7 @@ def split_history(
 
 
 def _read_column(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
-    """The column, and the value in it from which on rows are the stream's."""
+    """The column, and the first value in it that belongs to the stream."""
     if len(until) > 1:
         raise PlanError("newStream: until= takes one column, found", ", ".join(map(str, until)))
     [(name, value)] = until.items()
@@ -73,7 +73,7 @@ def _read_column(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
 
 
 def _read_offsets(until: Mapping[Any, Any], declared: Fields) -> dict[str, dict[int, int]]:
-    """By topic and partition the first offset that is the stream's."""
+    """The first offset that belongs to the stream, by topic and partition."""
     found = {name: declared.types.get(name) for name in _OFFSETS}
     if found != _OFFSETS:
         advice = "Select these columns of Kafka's too, and project them away behind newStream."

@@ -64,7 +64,7 @@ OutputMode = Literal["append", "update", "complete"]
 QueryEngine = Literal["local", "spark"]
 """What answers a query: the process that is asked, or Spark by a job for each request."""
 OnError = Literal["fail", "skip", "dead-letter"]
-"""What becomes of a tuple with which a step fails: the run stops, or goes on without it."""
+"""What happens if a step fails with a tuple: the run stops, or continues without it."""
 How = Literal[
     "partitionBy", "shuffle", "localOrShuffle", "global", "batchGlobal", "broadcast", "partition"
 ]
@@ -150,7 +150,7 @@ class Node(ABC):
 
     @property
     def stream_text(self) -> str:
-        """What there is to know of a stream that begins here; empty for all other steps."""
+        """What to show of a stream that begins here; empty for all other steps."""
         return ""
 
     @property
@@ -253,9 +253,9 @@ class SourceNode(BeginningNode):
     output_mode: OutputMode = "append"
     partition_fields: Fields = field(default_factory=Fields)
     history: Any = None
-    """Of a DataFrame: a batch one, whose rows come before its own."""
+    """For a streaming DataFrame: a batch DataFrame, whose rows come first."""
     until: str = ""
-    """Where the history ends and the stream begins, if that was said."""
+    """Where the history ends and the stream begins, if until= says so."""
 
     @cached_property
     def fields(self) -> Fields:
@@ -274,7 +274,7 @@ class SourceNode(BeginningNode):
 
     @property
     def kept_schema(self) -> str:
-        """The schema as the log keeps it, with what else decides which rows there are."""
+        """The schema as the log keeps it, with everything else that decides which rows come."""
         kinds = self.fields.types.items()
         text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
         text += "" if self.output_mode == "append" else f"; {self.output_mode}"
@@ -322,9 +322,9 @@ class StaticStreamNode(BeginningNode):
 
 
 class SparingNode(OperationNode):
-    """A step that may go on without the tuples that its operation fails with.
+    """A step that may continue without the tuples with which its operation fails.
 
-    `on_error` is None where the start says it.
+    Without `on_error` the start decides.
     """
 
     on_error: OnError | None = None
@@ -334,7 +334,7 @@ class SparingNode(OperationNode):
         check_on_error(self.origin.call, self.on_error, get_args(OnError), self.of_query)
 
     def policy(self, default: OnError) -> OnError:
-        """What becomes of its bad tuples; requests always fail with them."""
+        """What happens to its bad tuples; a request always fails with them."""
         return self.on_error or ("fail" if self.of_query else default)
 
     @property
@@ -592,7 +592,7 @@ class StateUpdateNode(OperationNode):
 
 
 class DeadLettersNode(Node):
-    """The tuples that steps have failed with, and why; added when a topology starts."""
+    """The tuples with which steps failed, and why; added when a topology starts."""
 
     failing: tuple[SparingNode, ...]
 
@@ -705,8 +705,8 @@ class MergeNode(Node):
 
 
 class JoinNode(Node):
-    """The tuples of streams with equal keys; not `required` ones may lack; `compact`: the key
-    once."""
+    """The tuples of streams with equal keys. A stream that is not `required` may lack the key;
+    `compact` keeps the key once."""
 
     moves = True
 

@@ -1,4 +1,4 @@
-"""Which sources lead to a step, and whether its tuples tell from which partition they come."""
+"""Which sources lead to a step, and whether the partition of its tuples is known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trident.windows.window_updater import WindowUpdater
 
 
 def knows_origin(node: Node) -> bool:
-    """Whether any tuple of a step can tell from which partition of which stream it comes."""
+    """Whether the partition and stream of origin is known for any tuple of a step."""
     return any(isinstance(each, SourceNode) for each in _beginnings(node))
 
 
 def watched_streams(node: Node) -> tuple[str, ...]:
-    """The streams whose partitions a watermark behind a step waits for, `MADE` for tuples that
-    can't tell; none where all that leads to it is one partition."""
+    """The streams whose partitions a watermark behind a step waits for, `MADE` for tuples without
+    origin; empty where all tuples come from one partition."""
     found = _beginnings(node)
     ids = {each.stream_id if isinstance(each, SourceNode) else MADE for each in found}
     if len(ids) > 1 or any(_is_partitioned(each) for each in found):
@@ -31,7 +31,7 @@ def watches_origins(node: Node) -> bool:
 
 
 def takes_origins(node: Node) -> bool:
-    """Whether a step reads the origin of its tuples: to wait for it, or to tell it of a bad row."""
+    """Whether a step reads the origin of tuples: to wait for it, or to report it of a bad row."""
     updater = node.updater if isinstance(node, StateUpdateNode) else None
     tells = isinstance(updater, RowWriter) and updater.target.dead_letters
     return tells or watches_origins(node)
@@ -44,7 +44,7 @@ def _is_partitioned(node: Node) -> bool:
 
 
 def _beginnings(node: Node) -> set[Node]:
-    """The sources, and the steps whose tuples tell no origin, from which a step's tuples come."""
+    """Where the tuples of a step begin: at sources, and at steps that lose the origin."""
     found, seen, pending = set(), {node}, [node]
     while pending:
         each = pending.pop()

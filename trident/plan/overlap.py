@@ -24,7 +24,7 @@ def one_at_a_time(group: BatchGroup) -> str | None:
 
 
 def begins_first(group: BatchGroup) -> str | None:
-    """Why a batch begins before its steps run; None where all but updates run before that."""
+    """Why a batch begins before its steps run; None where it need not begin before its updates."""
     for node in group.nodes:
         if node.asks_updated is not None:
             return f"step {node.id} reads a state that they update"
@@ -47,7 +47,7 @@ def updated_elsewhere(group: BatchGroup) -> str | None:
 
 
 def may_be_staged(group: BatchGroup) -> bool:
-    """Whether batches are staged where ``max_pending`` is given, as Spark would not make them
+    """Whether ``max_pending`` makes batches staged, which they are where Spark would not make them
     again."""
     return group.clock == "dataframe" and one_at_a_time_on_spark(group) is None
 
@@ -67,6 +67,5 @@ def only_on_spark(group: BatchGroup) -> str | None:
 
 
 def _is_elsewhere(group: BatchGroup, state: StateDeclaration) -> bool:
-    """Whether a state's objects have to be made where they are on Spark, as its store may be
-    there."""
+    """Whether a state's objects have to be made on the executors, as its store may be there."""
     return not (group.is_here(state) or isinstance(state.factory, MapStateFactory | Rows))

@@ -62,19 +62,19 @@ def place_of(factory: StateFactory) -> Place | None:
 
 
 def kept_as(factory: StateFactory) -> str:
-    """How a factory's states keep what they hold: what a guarantee follows from."""
+    """How a factory's states keep their values, which decides the guarantee."""
     if isinstance(factory, Rows):
         return "opaque rows"
     return f"{factory.kind.value} map" if factory.kind else "kind not known"
 
 
 def calls_of(factory: StateFactory) -> RoundTrips | None:
-    """How often a batch without trouble asks a factory's store; None where that is not known."""
+    """How many calls of a factory's store a batch takes without failures; None if unknown."""
     return factory.store.calls if isinstance(factory, MapStateFactory) else None
 
 
 def without_secrets(text: str) -> str:
-    """An address without user, passwords and options; empty where no part is surely no password."""
+    """An address without user, passwords and options; empty where any part may be a password."""
     scheme, mark, rest = text.partition("://")
     if not mark:
         scheme, rest = "", text
@@ -126,7 +126,7 @@ def _input_types(node: StateUpdateNode) -> dict[str, str | None]:
 
 
 def _encoding_text(factory: StateFactory) -> str:
-    """What entries are found and read by, where that is no default."""
+    """How entries are found and read, if not in the default way."""
     if not isinstance(factory, MapStateFactory):
         return ""
     parts = []

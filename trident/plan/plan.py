@@ -51,24 +51,24 @@ class BatchGroup:
 
     @property
     def requests(self) -> DRPCNode | None:
-        """Where its tuples come from requests: a DRPC stream that updates a state."""
+        """The DRPC stream of its requests, which update a state; None for a group of streams."""
         return _requests(self.nodes)
 
     @property
     def answers(self) -> StateUpdateNode | None:
-        """What keeps the answers to its requests."""
+        """The step that keeps the answers to its requests."""
         keeping = (node for node in self.updates if isinstance(node.updater, KeptAnswers))
         return next(keeping, None)
 
     @property
     def steps(self) -> tuple[Node, ...]:
-        """What is run for a batch or a request: all but what keeps the answers."""
+        """The steps that run for a batch or a request: all but the one that keeps the answers."""
         kept = self.answers
         return tuple(node for node in self.nodes if node is not kept)
 
     @property
     def result(self) -> Node | None:
-        """The step whose tuples answer requests; None where there are none."""
+        """The step whose tuples answer requests; None for a group of streams."""
         return self.steps[-1] if self.requests else None
 
     @property
@@ -240,7 +240,7 @@ class Plan:
 
 
 def _updating(nodes: Iterable[Node]) -> str | None:
-    """The function whose requests update a state in these steps, if they do."""
+    """The function whose requests update a state in these steps, if any."""
     source = _requests(nodes)
     updates = any(
         isinstance(node, StateUpdateNode) and not isinstance(node.updater, KeptAnswers)
@@ -258,7 +258,7 @@ def _once(states: Iterable[StateNode]) -> tuple[StateNode, ...]:
 
 
 def _requests(nodes: Iterable[Node]) -> DRPCNode | None:
-    """Where the requests of connected steps enter, of which there is one place at most."""
+    """The stream of the requests to connected steps; there is at most one."""
     return next((node for node in nodes if isinstance(node, DRPCNode)), None)
 
 
@@ -314,9 +314,9 @@ class Connected:
 class ConnectedSteps:
     """The components of a topology, by step, kept up while it is declared.
 
-    Each step is checked against those that it is connected with. What these checks look at is kept
-    as steps come, so that to declare a topology takes a time that grows with its steps, not with
-    their square.
+    Each step is checked against the steps that it is connected with. What these checks need is kept
+    with the component, so that the time to declare a topology grows with its steps, not with their
+    square.
     """
 
     def __init__(self) -> None:

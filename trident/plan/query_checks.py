@@ -123,7 +123,7 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 
 
 def check_made(query: StateQueryNode) -> None:
-    """At start: refuse a query that its state, made here and closed again, can't answer."""
+    """At start: refuse a query that its state can't answer, if its class was not known before."""
     declared, asked = query.state.state, query.function.queries
     factory = declared.factory
     known = factory.map_type if asked == "getTuples" else made_state(factory)
@@ -142,7 +142,7 @@ def check_made(query: StateQueryNode) -> None:
 def check_updatable(
     call: str, updater: StateUpdater[Any], declared: StateDeclaration, made: object = None
 ) -> None:
-    """Refuse what updates the entries of a map where the state, or else its class, is none."""
+    """Refuse an update of a map's entries if the state, or else its class, is not a map."""
     found = made_state(declared.factory) if made is None else made
     if found is None or not isinstance(updater, (*_MAPS, WindowTableUpdater)):
         return
@@ -158,7 +158,7 @@ def check_updatable(
 
 
 def check_made_updatable(update: StateUpdateNode) -> None:
-    """At start: the same for a state that is known once it is made, and then closed again."""
+    """At start: the same for a state whose class is known only when it is made."""
     declared = update.state
     needs = isinstance(update.updater, (*_MAPS, WindowTableUpdater))
     if not needs or made_state(declared.factory) is not None:
@@ -190,12 +190,12 @@ def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: boo
 
 
 def new_name(stream: Fields, name: str) -> str:
-    """A field's name that the stream hasn't got, `name` itself where that is free."""
+    """A name for a new field: `name` itself if the stream has no such field."""
     name = name if name.isidentifier() else "key"
     names = (f"{name}_{number}" if number > 1 else name for number in range(1, len(stream) + 2))
     return next(free for free in names if free not in stream)
 
 
 def _written(name: str) -> str:
-    """A field as an argument; one string would be taken apart where a name has a space in it."""
+    """A field as an argument; a name with a space in it can't be written as one string."""
     return f'"{name}"' if name.isidentifier() else f"Fields.typed([({name!r}, None)])"

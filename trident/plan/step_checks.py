@@ -12,14 +12,14 @@ from trident.tuples.value_types import can_be_key, common_type, value_sort
 
 
 def check_selection(call: str, selected: Fields, available: Fields) -> None:
-    """Every selected field is there."""
+    """Refuse a selected field that is missing."""
     for name in selected:
         if name not in available:
             raise FieldError(f"{call}: unknown field", name, available.names)
 
 
 def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
-    """No output field is there already."""
+    """Refuse an output field that exists already."""
     for name in outputs:
         if name in existing:
             advice = f"The stream has fields {existing}; give the new one another name."
@@ -27,7 +27,7 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
 
 
 def check_keys(call: str, keys: Fields) -> None:
-    """Key fields have types that can be encoded, as keys are compared and stored encoded."""
+    """Refuse key fields whose type has no encoding: keys are compared and stored encoded."""
     for name, kind in keys.types.items():
         if kind is not None and not can_be_key(kind):
             what = f"{call}: no key can be of type {kind}, as is the field"
@@ -36,8 +36,8 @@ def check_keys(call: str, keys: Fields) -> None:
 
 
 def check_ordered(call: str, fields: Fields, advice: str) -> None:
-    """Fields whose values are sorted have an order: not so are maps, structs, and arrays, in which
-    there may be null."""
+    """Refuse to sort by fields without an order: by maps, structs, and arrays, which may have
+    nulls."""
     for name, kind in fields.types.items():
         if kind is not None and parts(kind).kinds:
             what = f"{call}: values of type {kind} have no order, as are those of the field"
@@ -45,7 +45,7 @@ def check_ordered(call: str, fields: Fields, advice: str) -> None:
 
 
 def check_width(call: str, fields: Fields, first: Fields) -> None:
-    """Merged streams have the same number of fields."""
+    """Refuse to merge streams with different numbers of fields."""
     if len(fields) != len(first):
         what = f"{call}: streams of {len(first)} and {len(fields)} fields can't be merged"
         advice = f"The first has {first}, another {fields}; project() them to the same fields."
@@ -53,7 +53,7 @@ def check_width(call: str, fields: Fields, first: Fields) -> None:
 
 
 def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
-    """Merged fields are of one type, or of types that hold the same Python values."""
+    """Refuse to merge fields of different types, unless these hold the same Python values."""
     for columns in zip(*(fields.types.items() for fields in streams), strict=True):
         known = [(name, kind) for name, kind in columns if kind is not None]
         first, met = known[0] if known else ("", "")
@@ -69,7 +69,7 @@ def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
 
 
 def check_names(call: str, names: Fields | None, fields: Collection[str]) -> None:
-    """There is a new name for each field, or none is given."""
+    """Refuse names that are not one for each field; None is for no names."""
     if names is not None and len(names) != len(fields):
         what = f"{call}: {len(names)} names for {len(fields)} fields"
         advice = f"The streams have {', '.join(fields)}; name each of them."
@@ -77,7 +77,7 @@ def check_names(call: str, names: Fields | None, fields: Collection[str]) -> Non
 
 
 def check_join_keys(call: str, keys: Sequence[Fields]) -> None:
-    """The keys of joined streams have the same number of fields, which isn't 0."""
+    """Refuse keys of joined streams with different numbers of fields, or with none."""
     widths = {len(key) for key in keys}
     if len(widths) > 1 or 0 in widths:
         found = "; ".join(str(key) or "none" for key in keys)
@@ -87,13 +87,13 @@ def check_join_keys(call: str, keys: Sequence[Fields]) -> None:
 
 
 def check_parallelism(call: str, parallelism: object) -> None:
-    """A positive whole number."""
+    """Refuse a number of partitions that is not a positive whole number."""
     if type(parallelism) is not int or parallelism < 1:
         raise PlanError(f"{call}: a number of partitions is 1 or more, found", repr(parallelism))
 
 
 def check_on_error(call: str, on_error: str | None, allowed: Sequence[str], of_query: bool) -> None:
-    """What becomes of bad tuples is known, and nobody waits for an answer made of them."""
+    """Refuse an unknown on_error=, and any other than "fail" for tuples of a request."""
     if on_error is not None and on_error not in allowed:
         raise PlanError(f"{call}: unknown on_error", str(on_error), allowed)
     if of_query and on_error not in (None, "fail"):

@@ -18,7 +18,7 @@ from trident.states.state import StateFactory
 
 _logger = logging.getLogger("trident")
 Swaps = list[tuple[MapStateFactory, str]]
-"""Old states, each with the prefix of the one that takes its place."""
+"""Old states, each with the prefix of the new state that replaces it."""
 
 
 def substitute(
@@ -28,7 +28,7 @@ def substitute(
 ) -> dict[Node, Node]:
     """Return a copy of each node, with other sources and states.
 
-    `source` gives what is another one in a stream's beginning.
+    `source` gives the parts of a stream's beginning that change.
     """
     copies: dict[Node, Node] = {}
 
@@ -51,8 +51,8 @@ def substitute(
 def locate_states(plan: Plan) -> Plan:
     """Return the plan with the states that it updates where they are now.
 
-    Each may have another one in its place, which was built anew. The stores are asked; what is
-    wrong there, but that one is away, is found, and told, by whoever opens the state.
+    A state may have been rebuilt in another place, which its store knows. Only a store that is away
+    raises here; whoever opens the state raises any other error.
     """
     moved: dict[str, StateFactory] = {}
     for node in plan.updates:
@@ -113,8 +113,7 @@ def plan_rebuild(
 
 
 def check_free_prefix(plan: Plan, factory: MapStateFactory, prefix: str) -> None:
-    """Raise where the place of what is to be a state's new one is that of another state of a
-    plan."""
+    """Refuse a prefix for a state if another state of the plan is kept there."""
     place = factory.at(prefix).identity
     for node in plan.states:
         if node.state.factory is not factory and node.state.factory.identity == place:

@@ -169,7 +169,7 @@ def window_table(
 
 
 def _times(config: BaseWindow, before: Fields) -> Fields:
-    """The field with times, with its type, if the window is by one."""
+    """The field with times, with its type, if the window has one."""
     if not isinstance(config, TimeWindow) or config.field is None:
         return Fields()
     check_selection(CALL, Fields(config.field), before)
@@ -207,8 +207,8 @@ def _updater(
 
 
 def _check_opaque(state: StateDeclaration) -> None:
-    """Open windows are computed from what the batch before has left: only an opaque map can tell
-    that when a batch is replayed."""
+    """Open windows are computed from what the batch before has stored. When a batch is replayed,
+    only an opaque map still knows that."""
     factory = state.factory
     if isinstance(factory, MapStateFactory) and factory.kind is StateType.OPAQUE:
         if factory.max_keys:
