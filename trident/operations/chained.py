@@ -25,7 +25,7 @@ class Link:
     """One aggregator of a chain."""
 
     inputs: Fields
-    aggregator: Aggregator[Any]
+    aggregator: CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
     outputs: Fields
 
 
@@ -37,7 +37,8 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
     def __init__(self, links: Sequence[Link], inputs: Fields) -> None:
         self.links = tuple(links)
         self._places = [tuple(map(inputs.index, link.inputs)) for link in links]
-        self._wrapped = operations = [link.aggregator for link in links]
+        self._aggregators = [as_aggregator(link.aggregator) for link in links]
+        self._wrapped = operations = self._aggregators
         self.deterministic = all(operation.deterministic for operation in operations)
         self.acts_on_nothing = any(operation.acts_on_nothing for operation in operations)
         self.label = f"chained({', '.join(map(operation_name, operations))})"
@@ -45,19 +46,20 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
     @property
     def combines(self) -> bool:
         """Whether all are combiners, so that the results of partitions can be combined."""
-        return all(isinstance(link.aggregator, _Combined) for link in self.links)
+        return all(isinstance(each, _Combined) for each in self._aggregators)
 
     def of_partials(self, outputs: Fields) -> ChainedAggregator:
         """The chain that combines the `outputs` that this one has made of several partitions."""
         links = [
-            Link(link.outputs, CombinedPartials(link.aggregator.operation), link.outputs)
+            Link(link.outputs, CombinedPartials(link.aggregator), link.outputs)
             for link in self.links
-            if isinstance(link.aggregator, _Combined)
+            if isinstance(link.aggregator, CombinerAggregator)
         ]
         return ChainedAggregator(links, outputs)
 
     def init(self, batchId: object, collector: TridentCollector) -> list[_Part]:
-        return [_Part(link, batchId) for link in self.links]
+        parts = zip(self._aggregators, self.links, strict=True)
+        return [_Part(aggregator, link, batchId) for aggregator, link in parts]
 
     def aggregate(
         self, val: list[_Part], tuple: Sequence[Any], collector: TridentCollector
@@ -80,8 +82,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
 class _Part:
     """One aggregator of a chain, while it runs."""
 
-    def __init__(self, link: Link, batchId: object) -> None:
-        aggregator = link.aggregator
+    def __init__(self, aggregator: Aggregator[Any], link: Link, batchId: object) -> None:
         self._aggregator = aggregator
         self._tuple: Any = tuple if aggregator.positional else tuple_type(link.inputs)
         self._collector = ListCollector(operation_name(aggregator), len(link.outputs))

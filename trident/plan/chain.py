@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple
 
 from trident.errors import FieldError
-from trident.operations.chained import ChainedAggregator, Link, as_aggregator
+from trident.operations.chained import ChainedAggregator, Link
 from trident.operations.interfaces import Aggregator, CombinerAggregator, ReducerAggregator
 from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Position
-from trident.plan.nodes import AggregateNode, AnyAggregator, Node, PartitionAggregateNode
+from trident.plan.nodes import AggregateNode, Node, PartitionAggregateNode
 from trident.plan.step_checks import check_aggregate
 from trident.tuples.fields import Fields
-
-
-class Called(NamedTuple):
-    """One call of a chain: what its aggregator reads, the aggregator, and what it makes."""
-
-    inputs: Fields
-    aggregator: AnyAggregator
-    outputs: Fields
 
 
 @dataclass(frozen=True)
@@ -29,7 +20,7 @@ class Chain:
     """The calls between ``chainedAgg`` and ``chainEnd``; immutable."""
 
     at: Position
-    called: tuple[Called, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def then(self, call: str, given: Given) -> Chain:
         """The chain with one more aggregator: ``([inputs,] aggregator, outputs)``."""
@@ -39,22 +30,19 @@ class Chain:
         inputs, outputs = named or Fields(), made or Fields()
         check_aggregate(call, aggregator, self.at.fields, self.at.group, inputs, outputs)
         for name in outputs:
-            if any(name in earlier.outputs for earlier in self.called):
+            if any(name in earlier.outputs for earlier in self.links):
                 what = f"{call}: Output fields for chained aggregators must be distinct, found"
                 raise FieldError(what, name, (), "Give each field another name.")
-        return replace(self, called=(*self.called, Called(inputs, aggregator, outputs)))
+        link = Link(self.at.fields.select(inputs), aggregator, outputs)
+        return replace(self, links=(*self.links, link))
 
     def end(self, kind: type[AggregateNode] | type[PartitionAggregateNode]) -> Node:
         """Add the step: an aggregate of each partition, or of the batch."""
-        if len(self.called) == 1:
-            [(inputs, aggregator, outputs)] = self.called
-        else:
-            inputs = Fields(*dict.fromkeys(name for one in self.called for name in one.inputs))
-            aggregator = ChainedAggregator([self._link(one) for one in self.called], inputs)
-            outputs = reduce(Fields.__add__, (one.outputs for one in self.called))
+        [link, *others] = self.links
+        inputs, aggregator, outputs = link.inputs, link.aggregator, link.outputs
+        if others:
+            inputs = Fields(*dict.fromkeys(name for one in self.links for name in one.inputs))
+            aggregator = ChainedAggregator(self.links, inputs)
+            outputs = reduce(Fields.__add__, (one.outputs for one in self.links))
         parts = {"inputs": inputs, "aggregator": aggregator, "outputs": outputs}
         return self.at.add(kind, group=self.at.group, **parts)
-
-    def _link(self, one: Called) -> Link:
-        inputs = self.at.fields.select(one.inputs)
-        return Link(inputs, as_aggregator(one.aggregator), one.outputs)

@@ -736,8 +736,7 @@ class JoinNode(Node):
 
     @cached_property
     def _sources(self) -> tuple[tuple[tuple[int, str], ...], ...]:
-        """Where each output field is taken from: a stream and its field; of several, the first
-        whose stream isn't missing."""
+        """The same, in the order of the output fields."""
         of_streams = enumerate(zip(self.joined, self.keys, strict=True))
         rest = [
             ((place, name),)

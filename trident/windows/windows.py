@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from trident.errors import OperationTypeError, PlanError, described
 
@@ -106,14 +106,12 @@ class CountWindow(BaseWindow):
             if type(given) is not int or given < 1:
                 what = f"window: the {name} of a count window is a whole number above 0, found"
                 raise PlanError(what, described(given))
-        _check_slide(self.slide > self.length, self.length, self.slide)
+        _check_slide(self.length, self.slide)
 
     @property
     def shape(self) -> str:
         """What of it may not change while windows are open."""
-        if self.length == self.slide:
-            return f"tumbling, {self.length} tuples"
-        return f"sliding, {self.length} tuples every {self.slide}"
+        return _shape(f"{self.length} tuples", self.length, self.slide)
 
     def __str__(self) -> str:
         return self.shape
@@ -243,13 +241,11 @@ class DurationWindow(TimeWindow):
         for name, given in (("length", self.length), ("slide", self.slide)):
             if given <= _NONE:
                 raise PlanError(f"window: the {name} of a window is above 0, found", str(given))
-        _check_slide(self.slide > self.length, self.length, self.slide)
+        _check_slide(self.length, self.slide)
 
     @property
     def shape(self) -> str:
-        if self.length == self.slide:
-            return f"tumbling, {self.length}"
-        return f"sliding, {self.length} every {self.slide}"
+        return _shape(str(self.length), self.length, self.slide)
 
 
 class SlidingDurationWindow(DurationWindow):
@@ -344,7 +340,11 @@ def as_duration(call: str, given: object) -> Duration:
     raise OperationTypeError(f"{call}: expected a Duration, found", described(given), (), advice)
 
 
-def _check_slide(wider: bool, length: object, slide: object) -> None:
-    if wider:
+def _shape(text: str, length: object, slide: object) -> str:
+    return f"tumbling, {text}" if length == slide else f"sliding, {text} every {slide}"
+
+
+def _check_slide(length: Any, slide: Any) -> None:
+    if slide > length:
         what = f"window: a slide of {slide} would leave tuples out of a window of {length}"
         raise PlanError(what, "", (), "A window slides by its length at most.")
