@@ -41,7 +41,7 @@ class CounterBook:
         counts[name] = counts.get(name, 0) + n
 
     def take(self) -> dict[str, int]:
-        """What was counted since this was asked last; others may count meanwhile."""
+        """Return the counts since the last call; others may count meanwhile."""
         found, self._counts = self._counts, {}
         return found
 

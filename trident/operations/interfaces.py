@@ -81,11 +81,12 @@ class Operation:
     output_types : sequence or None
         Types of the outputs, as `Fields` takes them.
     identity : str, callable or None
-        Of an aggregator or updater, what of its parameters decides what a state holds, as text, or
-        a method that returns it. The log keeps it with the class; a start with another is refused.
+        Of an aggregator or updater, the parameters that decide what a state holds, as text, or a
+        method that returns this text. The log keeps it with the class; a start with another one is
+        refused.
     schema_version : int
-        Of an aggregator or updater, the version of the form of what a state holds. With a higher
-        one, `upgrade` makes that form of what is there, whatever else has changed.
+        Of an aggregator or updater, the version of the form of the state's values. Raise it when
+        that form changes: `upgrade` then brings values of earlier versions into it.
     """
 
     deterministic: bool = True
@@ -266,8 +267,8 @@ class Aggregator(Operation, ABC, Generic[A]):
     Attributes
     ----------
     acts_on_nothing : bool
-        Whether it does anything where it is handed no tuple, as Trident has it by default. Declare
-        False where it does not, so that a batch without tuples needn't be run for it.
+        Whether it does anything without tuples, as Trident assumes by default. Declare False if it
+        does not, so that a batch without tuples need not run for it.
     attempts : bool
         Whether `init` is told the attempt of the batch, a `Token`, and not its txid alone.
     """
@@ -365,10 +366,10 @@ class CustomStreamGrouping(Operation, ABC):
 
     @abstractmethod
     def chooseTasks(self, targetTasks: Sequence[int], values: TridentTuple) -> Sequence[int]:
-        """The partitions that get the tuple: one, several of which each gets a copy, or none.
+        """The partitions that get the tuple: one, several that each get a copy, or none.
 
-        Published with the task that sends in the place of ``targetTasks``, which ``prepare`` was
-        given then.
+        The published method has the sending task in place of ``targetTasks``, which its ``prepare``
+        was given.
 
         Parameters
         ----------

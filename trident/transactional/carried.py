@@ -1,4 +1,4 @@
-"""How tuples of all components travel between bolts: in one form, whatever their fields are."""
+"""The one form in which tuples of any fields travel between bolts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
 
 CARRIED = Fields.of("source string, direct long, values string")
-"""Who emitted a tuple and on which stream, to which task if to one, and its values but the first.
+"""The component and stream that emitted a tuple, the task for which it is, and its values.
 
-The first value is the attempt, or the request's id, which whoever takes the tuple knows.
+The first value is left out: it is the attempt, or the request's id, which every bolt knows.
 """
 NAMES = ", ".join(CARRIED.names)
 
 
 def source_of(component: str, stream: str) -> str:
-    """How a stream of a component is named in what is carried."""
+    """The name of a component's stream in this form."""
     return json.dumps([component, stream])
 
 
 def pack(what: str, values: Sequence[Any]) -> str:
-    """The values of a tuple as JSON that says what they are."""
+    """Write the values of a tuple as JSON with their types."""
     try:
         needs_tags(list(values))
         return json.dumps(tagged(list(values)), ensure_ascii=False)
@@ -39,14 +39,14 @@ def pack(what: str, values: Sequence[Any]) -> str:
 
 
 def unpack(values: str) -> list[Any]:
-    """The values that :func:`pack` was given."""
+    """Read the values that :func:`pack` was given."""
     found: list[Any] = untagged(json.loads(values))
     return found
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes tuples for bolts of what is carried."""
+    """Makes tuples for bolts of this form."""
 
     fields: Mapping[str, Fields]
 
@@ -71,7 +71,7 @@ class Reader:
 
 
 class Carry(Function):
-    """Makes tuples of a spout, or a request, into what is carried."""
+    """Brings tuples of a spout, or a request, into this form."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -34,9 +34,9 @@ def to_first(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequenc
 
 
 def direct(tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
-    """To the task that ``emitDirect`` named; what was emitted otherwise goes nowhere."""
+    """To the task that ``emitDirect`` named; other tuples go nowhere."""
     named = carried[1]
-    return [] if named is None else [named]  # one that isn't there is an error of the step
+    return [] if named is None else [named]  # a missing task is an error of the step
 
 
 @dataclass(frozen=True)

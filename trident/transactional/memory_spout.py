@@ -20,7 +20,7 @@ from trident.tuples.fields import Fields, FieldsLike
 
 
 class MemoryTransactionalSpout(IPartitionedTridentSpout):
-    """Emits the given tuples of each partition, so many a batch and partition, then nothing.
+    """Emits the given tuples of each partition, `takeAmt` of them in each batch, then nothing.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class BoltAggregator(_InTask, Aggregator[RunningBolt]):
 
 
 class CommitPhase(State):
-    """Says which attempt is being written; it keeps nothing itself."""
+    """Knows which attempt is being written, and keeps nothing."""
 
     attempt: TransactionAttempt | None = None
 
@@ -161,7 +161,7 @@ class CommitPhase(State):
 
 @dataclass(frozen=True)
 class CommitPhaseFactory(StateFactory):
-    """Makes what tells a committer bolt its attempt."""
+    """Makes the state from which a committer bolt gets its attempt."""
 
     hosted = "driver"
 

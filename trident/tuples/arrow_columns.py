@@ -16,7 +16,7 @@ _TYPES: Mapping[type, pa.DataType] = {
 }
 _LONG = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 _MOST = 2**28
-"""So many bytes of text that come several times are shared by a list."""
+"""From this many bytes on, repeated texts stay in a list, which shares them."""
 
 
 def array_of(values: Sequence[Any]) -> pa.Array | None:
@@ -37,7 +37,7 @@ def array_of(values: Sequence[Any]) -> pa.Array | None:
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | None:
-    """A column as :func:`combined` gives it; None where Python's values would not be as they came.
+    """A column as :func:`combined` gives it; None if Python's values would change.
 
     They are of the types that :func:`array_of` makes.
     """
@@ -66,8 +66,8 @@ def rows_of(places: range) -> pa.Array:
 
 
 def taken(column: pa.Array, rows: pa.Array) -> pa.Array | None:
-    """The values at these positions; None where Arrow takes none of such a type, or where they
-    are better a list, which has long values that come often in memory once."""
+    """The values at these positions; None if Arrow can't take them for the type, or if a list is
+    better, as it has long values that repeat in memory only once."""
     try:
         if len(rows) > len(column) and column.type in _LONG:
             lengths = pc.binary_length(column).take(rows)

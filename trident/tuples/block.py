@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANY = 12_000
-"""Of so many tuples on Arrow's kernels are quicker than Python, lists made Arrow included."""
+"""From this many tuples on, Arrow's kernels are quicker than Python, even if lists become Arrow."""
 
 _NO_ARRAYS: Mapping[str, pa.Array] = {}
 
 
 @cache
 def _arrow() -> Any:
-    """What makes Arrow of lists, imported when many tuples come; None where there is no Arrow."""
+    """The module that makes Arrow of lists, imported for many tuples; None without Arrow."""
     try:
         from trident.tuples import arrow_columns
     except ImportError:
@@ -71,7 +71,7 @@ class Block:
         return found
 
     def arrow(self, name: str) -> pa.Array | None:
-        """The values of a field as Arrow, where they came so."""
+        """The values of a field, if they came as Arrow."""
         return self._arrays.get(name)
 
     @property
@@ -80,8 +80,8 @@ class Block:
         return bool(self._arrays) or (self.length >= MANY and _arrow() is not None)
 
     def to_arrow(self, name: str) -> pa.Array | None:
-        """A field as Arrow, for whole columns; None where Python is quicker, or Arrow can't or
-        isn't."""
+        """A field as Arrow, for whole columns; None where Python is quicker, where Arrow can't hold
+        it, or without Arrow."""
         if name in self._arrays:
             return self._arrays[name]
         if name not in self._others:
@@ -208,7 +208,7 @@ class Block:
 NOTHING = Block({}, 0)
 
 _SAMPLED = 50
-"""At least so many values of a longer sequence are looked at to tell its size."""
+"""How many values of a longer sequence are measured, at least, to estimate its size."""
 
 
 def _nbytes(values: Sequence[Any]) -> int:

@@ -27,7 +27,7 @@ class Fields:
     Raises
     ------
     FieldError
-        For a name given twice, a name that is none, or an unknown type.
+        For a name given twice, an invalid name, or an unknown type.
 
     Notes
     -----
@@ -110,7 +110,7 @@ class Fields:
         Raises
         ------
         FieldError
-            When there is none of that name.
+            When no field has that name.
         """
         try:
             return self._index[name]

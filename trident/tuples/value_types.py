@@ -32,7 +32,7 @@ _TYPES: dict[str, type] = {
 LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
 """What integers of each type are below; its negative is the least."""
 _LOOKED_AT = ("decimal", "float", "timestamp", "timestamp_ntz", "array", "map", "struct")
-"""Types that not every value of their Python type has, or has in its one form."""
+"""Types to which not every value of their Python type belongs, or not in its one form."""
 _ZONES = {
     "timestamp": "give it its time zone, as datetime.now(UTC) has, or declare timestamp_ntz",
     "timestamp_ntz": "leave out its time zone, by value.replace(tzinfo=None), or declare timestamp",
@@ -45,7 +45,7 @@ _ZONE = attrgetter("tzinfo")
 
 
 class _MisfitError(Exception):
-    """A value that its type doesn't have."""
+    """A value that doesn't belong to its type."""
 
 
 @cache
@@ -239,7 +239,7 @@ def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValue
 
 
 def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
-    """The column in the form of its type; itself where it is that already."""
+    """The column in the form of its type; the same object if it has that form."""
     head, kinds, names = parts(kind)
     wanted = python_type(kind)
     assert wanted is not None
@@ -308,7 +308,7 @@ def _float(value: Real, *, bits: int) -> float | None:
 
 
 def _moment(value: Any, *, zoned: bool) -> datetime | None:
-    """The moment in UTC, or as it is where it has no zone; None where it is not as declared."""
+    """The moment in UTC, or unchanged without a zone; None if the zone is not as declared."""
     if not isinstance(value, datetime) or (value.utcoffset() is not None) is not zoned:
         return None
     try:

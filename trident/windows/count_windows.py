@@ -52,7 +52,7 @@ class CountWindowUpdater(WindowUpdater):
             before, after = befores[label], afters[label]
             windows += self._ended(key, before, after, size)
             first, floor = self._floor(before) // size, self._floor(after) // size
-            fresh = -(-before // size)  # the first pane of which nothing is stored
+            fresh = -(-before // size)  # the first pane that is not stored
             outdated += [(*key, pane) for pane in range(first, min(floor, fresh))]
             for pane in range(fresh, floor):
                 passing[*key, pane] = brought.pop((*key, pane))
@@ -61,7 +61,7 @@ class CountWindowUpdater(WindowUpdater):
         contents.remove(state, outdated)
 
     def _size(self, contents: Contents) -> int:
-        """How many tuples a pane has: of tuples a window can take some."""
+        """How many tuples a pane has; of a pane with tuples a window can take a part."""
         if isinstance(contents, PaneTuples):
             return CHUNK
         return gcd(self.window.length, self.window.slide)
@@ -74,7 +74,7 @@ class CountWindowUpdater(WindowUpdater):
             yield Window(key, panes, (), start % size, end - start)
 
     def _floor(self, at: int) -> int:
-        """The first position that a window still needs when `at` tuples are there."""
+        """The first position that a window still needs after `at` tuples."""
         slide = self.window.slide
         return max(0, (at // slide + 1) * slide - self.window.length)
 
@@ -93,7 +93,7 @@ def _labels(
 
 
 def _panes(before: int, count: int, size: int) -> list[int]:
-    """The pane of each tuple, where all are of one key."""
+    """The pane of each tuple, if all have one key."""
     panes = range(before // size, -(-(before + count) // size))
     every = chain.from_iterable(map(repeat, panes, repeat(size)))
     return list(islice(every, before % size, before % size + count))

@@ -1,4 +1,4 @@
-"""When the entries of a state expire that no batch updates any more."""
+"""When entries of a state expire."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from trident.windows.windows import Duration
 class Expiry:
     """An entry expires `after` milliseconds from its last update.
 
-    That is when the latest of its tuples was by their `field`, of a type `kind`; without a field,
-    when its batch was.
+    The time of an update is the latest one of its tuples by their `field`, of type `kind`; without
+    a field it is that of the batch.
     """
 
     after: int
@@ -28,7 +28,7 @@ class Expiry:
         return f"expire_after={Duration(self.after)}{by}"
 
     def date(self, state: StoredMap, keys: Sequence[bytes], times: Sequence[Any]) -> None:
-        """Date what the batch writes: of encoded `keys` each, or without any all that it writes."""
+        """Date what the batch writes: each of the encoded `keys`, or without keys everything."""
         if self.field is None or not times:  # an updater may write something without any tuple
             state.expire(self.after)
             return

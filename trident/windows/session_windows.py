@@ -1,4 +1,4 @@
-"""Sessions: windows of tuples of which each follows the one before within a gap."""
+"""Sessions: windows of tuples that each follow the one before within a gap."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PAGES = 16
 
 @dataclass
 class _Session:
-    """A session of one key while a batch is taken in, of sessions that it `was`; `rows` are
-    tuples."""
+    """A session of one key while a batch is taken in: the bounds of the sessions that it `was`, and
+    the positions of its tuples (`rows`)."""
 
     start: int
     last: int
@@ -29,10 +29,10 @@ class _Session:
 
 @dataclass
 class _Sessions:
-    """The sessions of one key; what the state has of them is `[following, [[start, last, panes]]]`.
+    """The sessions of one key; the state keeps them as `[following, [[start, last, panes]]]`.
 
-    `following` is the number of the next pane. The `open` ones are in order of time, a gap or more
-    apart.
+    `following` is the number of the next pane. The `open` sessions are in order of time, at least a
+    gap apart.
     """
 
     following: int
@@ -60,7 +60,7 @@ class _Sessions:
         return outdated
 
     def take(self, times: Iterable[tuple[int, int]], gap: int) -> None:
-        """Take in tuples, each a time and its place in the batch; give each session a pane."""
+        """Add tuples, each a time and its position in the batch; give each session a pane."""
         fresh = [_Session(time, time, rows=[row]) for time, row in times]
         merged: list[_Session] = []
         for one in sorted([*self.open, *fresh], key=lambda one: one.start):
@@ -83,8 +83,8 @@ class _Sessions:
 class SessionWindowUpdater(TimeWindowUpdater):
     """Sessions, of each key by itself.
 
-    Under ``("sessions", *key)`` are the sessions of a key. The agenda has a key on the page of
-    the time at which one of its sessions ends, and then of that at which it is no longer kept.
+    The entry ``("sessions", *key)`` has the sessions of a key. For each of these, the agenda has
+    the key on the page of the session's end, and later on that of the time until which it is kept.
     """
 
     window: SessionWindow
@@ -144,7 +144,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 taken_back += [
                     Window(key, (), self._tail(*old)) for old in self._outdated(one, span)
                 ]
-                if span.has(end) or (one.rows and end <= span.now):
+                if span.passes(end) or (one.rows and end <= span.now):
                     ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
                 if end > span.forgets:
                     continue
@@ -175,14 +175,14 @@ class SessionWindowUpdater(TimeWindowUpdater):
         agenda.remove(done)
 
     def _outdated(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
-        """What was emitted of a session that is another one now, where that is to be told."""
+        """The bounds of emitted sessions that have changed, if the window takes them back."""
         if self.window.retracts and span.before is not None:
             for start, end in one.was:
                 if end <= span.before and (start, end) != (one.start, one.last + self._gap):
                     yield start, end
 
     def _new_pages(self, sessions: _Sessions, span: Span, leaving: bool) -> set[int]:
-        """The pages on which a key has to be, and is not yet; `leaving` where it leaves one."""
+        """The pages to which a key has to be added; `leaving` if a page that it was on is done."""
         wanted, known = set(), set()
         for one in sessions.open:
             wanted.add(self._page_of(one.last + self._gap, span.now))
@@ -192,6 +192,6 @@ class SessionWindowUpdater(TimeWindowUpdater):
         return wanted - known
 
     def _page_of(self, end: int, watermark: int | None) -> int:
-        """On which page a session is, by its end."""
+        """The page of a session, by its end."""
         ended = watermark is not None and end <= watermark
         return self._page(end + self.lateness if ended else end)

@@ -26,10 +26,10 @@ _UNKNOWN = -(2**62)
 
 
 class Clock(NamedTuple):
-    """How far windows by time have come; one entry of the state.
+    """The progress of windows by time; one entry of the state.
 
     `late` counts the tuples that came too late for any window, `agenda` the keys on each of its
-    pages. Windows are forgotten up to the end `forgotten`; None in an entry that doesn't say it.
+    pages. Windows that end up to `forgotten` are forgotten; older versions wrote no such time.
     """
 
     watermark: int | None = None
@@ -54,14 +54,14 @@ class Clock(NamedTuple):
         entry |= {"shape": self.shape, "forgotten": self.forgotten, **self.partitions.kept()}
         state.multiPut([_CLOCK], [entry])
 
-    def forgot(self, lateness: int) -> int:
-        """Up to which end windows are forgotten; a shorter lateness has forgotten some for good."""
+    def forgotten_until(self, lateness: int) -> int:
+        """Up to which end windows are forgotten; an earlier lateness may have been shorter."""
         ended = (_UNKNOWN if self.watermark is None else self.watermark) - lateness
         return ended if self.forgotten is None else max(ended, self.forgotten)
 
 
 class Agenda:
-    """Which keys are looked at when, by numbered pages in chunks; without groups there is one
+    """When to look at which keys: lists of keys, by numbered pages. Without groups there is one
     key."""
 
     def __init__(self, state: StoredMap, counts: Mapping[int, int], grouped: bool) -> None:
@@ -95,15 +95,15 @@ class Agenda:
 
 
 class Span(NamedTuple):
-    """From the watermark that the batch before has left to that of this batch; and up to which end
-    windows were forgotten before, and are after it."""
+    """The watermark `before` a batch and `now`; and up to which end windows were forgotten before
+    it (`forgot`), and are forgotten after it (`forgets`)."""
 
     before: int | None
     now: int
     forgot: int
     forgets: int
 
-    def has(self, end: int) -> bool:
+    def passes(self, end: int) -> bool:
         """Whether the watermark passes `end`."""
         return end <= self.now and (self.before is None or end > self.before)
 
@@ -121,7 +121,7 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeWindowUpdater(WindowUpdater):
-    """Windows by time; `streams` lead to it, where they have several partitions together."""
+    """Windows by time; `streams` are those that lead to it, if they have several partitions."""
 
     window: TimeWindow
     kind: str | None = None
@@ -189,8 +189,8 @@ class TimeWindowUpdater(WindowUpdater):
     def _advance(
         self, state: StoredMap, given: WindowTuples, clock: Clock
     ) -> tuple[Span | None, Sequence[int], Partitions]:
-        """What time it was and is, `_UNKNOWN` while a partition has none; the times; the
-        partitions."""
+        """The span of a batch, up to `_UNKNOWN` while a partition has no time; the times of its
+        tuples; and the progress of the partitions."""
         begun, before = state.begun, clock.watermark
         if self.window.field is None:
             moment = begun.moment
@@ -218,13 +218,13 @@ class TimeWindowUpdater(WindowUpdater):
         return self._span(clock, now), times, partitions
 
     def _span(self, clock: Clock, now: int) -> Span:
-        """What a batch passes that comes to `now`; clocks are set back."""
+        """The span of a batch up to the watermark `now`, which a clock may have set back."""
         now = now if clock.watermark is None else max(clock.watermark, now)
-        forgot = clock.forgot(self.lateness)
+        forgot = clock.forgotten_until(self.lateness)
         return Span(clock.watermark, now, forgot, max(forgot, now - self.lateness))
 
     def _tail(self, start: int, end: int) -> Row:
-        """The fields of a window behind those of its aggregator."""
+        """The fields of a window after those of its aggregator."""
         if self.window.field is None:
             return ()
         try:
@@ -287,7 +287,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
         agenda.remove(removed)
 
     def _folded(self, given: WindowTuples, times: Sequence[int | None]) -> dict[Row, Any]:
-        """What the tuples of each key and pane come to, without those that are late."""
+        """The aggregates or tuples of each key and pane, without tuples that are late."""
         size = self._size
         panes = [None if time is None else time // size for time in times]
         if not self.group:
@@ -347,7 +347,7 @@ class IsLate(QueryFunction[ReadOnlyMapState, bool]):
         clock = Clock.read(state)
         if clock.watermark is None:
             return [False] * len(tuples)
-        first = self.windows.open_from(clock.forgot(self.windows.lateness))
+        first = self.windows.open_from(clock.forgotten_until(self.windows.lateness))
         times = milliseconds(self.windows.kind, [time for (time,) in tuples])
         return [time < first for time in times]
 

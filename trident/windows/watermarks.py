@@ -1,4 +1,4 @@
-"""The times of tuples, in milliseconds since 1970, and how far partitions have come by them."""
+"""The times of tuples, in milliseconds since 1970, and the progress of partitions by them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TIMESTAMPS = ("timestamp", "timestamp_ntz")
 
 
 class Reached(NamedTuple):
-    """How far one partition has come: its latest time, and that of its last batch with tuples."""
+    """The progress of one partition: its latest time, and that of its last batch with tuples."""
 
     time: int | None
     since: int | None
 
 
 class Partitions(NamedTuple):
-    """How far all partitions have come, as the state of the window keeps it.
+    """The progress of all partitions, as the state of the window keeps it.
 
     `latest` is the latest time of any tuple, `reached` has the active partitions by their origins,
     and `since` is the time of the last batch with tuples, where the window asks for it.
@@ -35,7 +35,7 @@ class Partitions(NamedTuple):
 
     @staticmethod
     def read(stored: Mapping[str, Any]) -> Partitions:
-        """The partitions as the state has them: none, where an earlier version wrote it."""
+        """Read the partitions of an entry; an earlier version wrote none."""
         reached = {name: Reached(*each) for name, *each in stored.get("partitions", ())}
         return Partitions(stored.get("latest"), reached, stored.get("since"))
 
@@ -56,7 +56,7 @@ class Partitions(NamedTuple):
         times: Sequence[int],
         moment: int | None = None,
     ) -> Partitions:
-        """How far they have come after a batch at `moment`, by its origins, all one if empty."""
+        """The progress after a batch at `moment`; without `origins` all tuples have one."""
         fresh: dict[str, int] = {}
         if origins:
             for origin, time in zip(origins, times, strict=True):
@@ -68,7 +68,7 @@ class Partitions(NamedTuple):
         reached = {}
         for origin in expected(streams or (MADE,), active, [*known, *fresh]):
             before = known.get(origin, Reached(None, moment))
-            if before.since is None:  # of a run in which nobody asked how long it is quiet
+            if before.since is None:  # an earlier run didn't ask how long it is quiet
                 before = before._replace(since=moment)
             found = fresh.get(origin)
             if found is not None:
@@ -81,7 +81,7 @@ class Partitions(NamedTuple):
         return Partitions(latest, reached, self.since if quiet and not fresh else moment)
 
     def watermark(self, quiet_before: int | None = None) -> int | None:
-        """The least time of active partitions, or the latest of all; None while one has none."""
+        """The least time of active partitions; None if one has no time; without any, the latest."""
         times = []
         for time, since in self.reached.values():
             if _is_quiet(since, quiet_before):
@@ -108,14 +108,14 @@ _NONE = Partitions(None, {})
 
 
 def check_time(call: str, field: str, kind: str | None) -> None:
-    """A field with times is of milliseconds or of timestamps."""
+    """Refuse a field with times that are neither milliseconds nor timestamps."""
     if kind not in (*_WHOLE, *TIMESTAMPS):
         what = f"{call}: a time is a long, in milliseconds, or a timestamp; {kind} is the field"
         raise FieldError(what, field, (), "Convert it first, in each() or map().")
 
 
 def milliseconds(kind: str | None, times: Sequence[Any], call: str = "window") -> Sequence[int]:
-    """Times in milliseconds, those without a zone taken for UTC; a call with null is refused."""
+    """Times in milliseconds; a time without a zone is in UTC, and null is refused."""
     if set(map(type, times)) <= {int}:
         return times
     return [_milliseconds(kind, time, call) for time in times]

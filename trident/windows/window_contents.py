@@ -1,7 +1,7 @@
 """What a state keeps of the tuples in open windows: an aggregate a pane, or the tuples in chunks.
 
-A *pane* is a part of a key's tuples, of which a window has several. Its name is the encoded key
-and a number. What a pane holds is under its name, and survives a replay as any entry of the state.
+A *pane* is a part of a key's tuples; a window has several. Its name is the encoded key and a
+number. The state keeps its content under that name, as any other entry, so it survives a replay.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Fresh = Mapping[Pane, Any]
 class Window(NamedTuple):
     """A window to be emitted.
 
-    The key's fields stand before the values of the aggregator, `tail` behind them. `numbers` of
-    panes are a range where windows of the key slide over them and all are there. Of the first pane
-    `skip` tuples are not in it; of the others it has `size`, None for all.
+    The key's fields come before the values of the aggregator, `tail` after them. `numbers` of panes
+    are a range if windows of the key slide over them; then all of these panes exist. The window
+    skips the first `skip` tuples and has the next `size` ones, or all if that is None.
     """
 
     key: Row
@@ -70,7 +70,7 @@ class WindowCollector(TridentCollector):
 
 
 def pane_key(encoded: bytes) -> Row:
-    """An encoded key as panes are named by it; its fields may be lists, and ``1 == True``."""
+    """The key by which panes are named. It is encoded: fields may be lists, and ``1 == True``."""
     return (encoded.decode(),)
 
 
@@ -79,18 +79,18 @@ def _fields(key: Row) -> Row:
 
 
 class Contents(ABC):
-    """What panes hold, and what windows of them come to."""
+    """How panes are kept, and how windows are made of them."""
 
     @abstractmethod
     def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
-        """Add to panes in the state; return those that were not there."""
+        """Add to panes in the state; return the new ones."""
 
     @abstractmethod
     def emit(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
     ) -> None:
-        """Emit the windows that hold any tuple, in order; panes that are `passing` are kept
-        nowhere."""
+        """Emit the windows that have tuples, in order; the state doesn't have the panes that are
+        `passing`."""
 
     @abstractmethod
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
@@ -98,7 +98,7 @@ class Contents(ABC):
 
     @abstractmethod
     def upgraded(self, key: Row, value: Any, upgrade: Callable[[Any], Any]) -> Any:
-        """Return an entry with what an upgrade makes of what the aggregator has in it."""
+        """Return an entry in which what belongs to the aggregator is upgraded."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Aggregates(Contents):
         return [(self.name, *pane) for pane in panes]
 
     def _merge(self, stored: Any, brought: Any) -> list[Any]:
-        """What a pane holds then: its aggregate in a list, as that may be null."""
+        """The new content of a pane: its aggregate in a list, as that may be null."""
         aggregator = self.aggregator
         if isinstance(aggregator, CombinerAggregator):
             return [brought if stored is None else aggregator.combine(stored[0], brought)]
@@ -170,8 +170,7 @@ def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
 
 @dataclass(frozen=True)
 class PaneTuples(Contents):
-    """The tuples of each pane, in chunks; the aggregator runs over a window when that is
-    emitted."""
+    """The tuples of each pane, in chunks; the aggregator runs when a window is emitted."""
 
     aggregator: ReducerAggregator[Any] | Aggregator[Any]
     inputs: Fields
@@ -224,7 +223,7 @@ class PaneTuples(Contents):
     def _read_chunks(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh
     ) -> Iterator[tuple[int, Sequence[Any]]]:
-        """The tuples of all windows, chunk after chunk, each with its window's place."""
+        """The tuples of all windows in chunks, each with the position of its window."""
         wanted = _stored_panes(windows, passing)
         counts = self._counts(state, wanted)
         if windows and isinstance(windows[0].numbers, range) and len(counts) < len(wanted):
@@ -241,7 +240,7 @@ class PaneTuples(Contents):
                 yield place, next(found) if type(part) is tuple else part
 
     def _parts(self, pane: Pane, counts: Mapping[Pane, int], passing: Fresh) -> Iterable[Any]:
-        """The keys of a pane's chunks, or its tuples, in a list, where they are at hand."""
+        """The keys of a pane's chunks; if the pane is passing, its tuples in a list."""
         if pane in passing:
             return [list(passing[pane])]
         return chunk_keys(("tuples", *pane), counts.get(pane, 0))
@@ -275,7 +274,7 @@ class Plus(ValueUpdater):
 
 
 class _MergePane(ValueUpdater):
-    """Adds to a pane, and knows whether that was there."""
+    """Adds to a pane, and notes whether it is new."""
 
     def __init__(self, merge: Callable[[Any, Any], Any], brought: Any) -> None:
         self.began = False
@@ -298,7 +297,7 @@ class _ExtendList(ValueUpdater):
 
 
 def append(state: StoredMap, lists: Iterable[tuple[Row, int, Sequence[Any]]]) -> None:
-    """Append to lists that are kept in chunks: of each the name, its length, and what is new."""
+    """Append to lists that are kept in chunks, each given by its name, its length and new items."""
     keys, updaters = [], []
     for name, length, items in lists:
         done = 0
@@ -316,7 +315,7 @@ def chunk_keys(name: Row, length: int) -> list[Row]:
 
 
 def read_existing(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
-    """The values of keys that have to be there."""
+    """Read the values of keys, all of which have to exist."""
     found = state.multiGet(keys)
     if None in found:
         raise missing_entry(keys[found.index(None)])
@@ -324,7 +323,7 @@ def read_existing(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
 
 
 def missing_entry(key: Row) -> CorruptStateError:
-    """The error for an entry of open windows that is not there."""
+    """The error for a missing entry of open windows."""
     advice = (
         "Was the window declared otherwise, or does the store forget entries? Declare it as it "
         "was, or begin anew in a state of another name."
@@ -337,11 +336,11 @@ def _count_keys(panes: Iterable[Pane]) -> list[Row]:
 
 
 def _stored_panes(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
-    """The panes of windows that are in the state, if they are anywhere, each once."""
+    """The panes of windows that the state may have, each once."""
     wanted: dict[Pane, None] = {}
     slid: dict[Row, int] = {}
     for key, numbers, *_ in windows:
-        if isinstance(numbers, range):  # those that the one before has as well are there already
+        if isinstance(numbers, range):  # the window before has added its own panes already
             numbers = range(max(numbers.start, slid.get(key, numbers.start)), numbers.stop)
             slid[key] = numbers.stop
         wanted.update(((*key, number), None) for number in numbers)
@@ -354,24 +353,24 @@ def _as_tuples(operation: Operation, inputs: Fields, rows: Iterable[Any]) -> Ite
 
 
 class SlidingAggregate:
-    """Combines panes that follow each other, of which the first ones go and others come.
+    """Combines a sequence of panes that loses its first ones and gets new ones.
 
-    The panes are in two stacks. Of the older ones the aggregate of each with all behind it is kept,
-    so that one may go at no cost; of the newer ones the aggregate of all. Once no older one is
-    left, the newer ones become the older. `combine` is associative, and may change its first
-    argument in place.
+    The panes are in two stacks. For each older pane it keeps the aggregate of that pane and all
+    after it, so that the first one can go at no cost. For the newer panes it keeps one aggregate of
+    all. When there is no older pane, the newer ones become the older ones. `combine` is
+    associative, and may change its first argument in place.
     """
 
     def __init__(self, combine: Callable[[Any, Any], Any], value: Callable[[int], Any]) -> None:
         self._combine = combine
         self._value = value
-        self._older: list[Any] = []  # with all behind it; the first pane's is the last
+        self._older: list[Any] = []  # each with all after it; that of the first pane is the last
         self._newer: list[Any] = []
         self._total: Any = None  # of the newer ones
         self._panes = range(0)
 
     def over(self, panes: range) -> Any:
-        """The aggregate of some panes; neither end is before the one of the last call."""
+        """The aggregate of some panes; no end may be before that of the last call."""
         if panes.start >= self._panes.stop:
             self._older, self._newer = [], []
             self._panes = range(panes.start, panes.start)

@@ -33,10 +33,10 @@ AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[An
 class WindowTuples(NamedTuple):
     """The tuples of a batch on their way into windows.
 
-    `keys` tell the key of each tuple from others, and `key_of` makes of one the key that panes are
-    named by. `times` is empty where the window has no field with one, `origins` where all come from
-    one partition. `fold` takes a label for each tuple, and gives for each label the aggregate of
-    its tuples, for a combiner, or a list of their values.
+    `keys` has something that identifies the key of each tuple, and `key_of` makes of it the key by
+    which panes are named. `times` is empty if the window has no field with times, `origins` if all
+    tuples come from one partition. `fold` takes a label for each tuple, and returns for each label
+    the aggregate of its tuples, for a combiner, or a list of their values.
     """
 
     length: int
@@ -80,7 +80,7 @@ class WindowUpdater(AggregatingUpdater[StoredMap]):
 
     @property
     def pane_name(self) -> str:
-        """What the keys of panes with an aggregate begin with."""
+        """The first field of the keys of panes with an aggregate."""
         return "pane"
 
     @property

@@ -35,27 +35,27 @@ class Duration:
 
     @staticmethod
     def of(milliseconds: int) -> Duration:
-        """So many milliseconds."""
+        """A number of milliseconds."""
         return Duration(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Duration:
-        """So many seconds."""
+        """A number of seconds."""
         return Duration(1000 * seconds)
 
     @staticmethod
     def minutes(minutes: int) -> Duration:
-        """So many minutes."""
+        """A number of minutes."""
         return Duration(60_000 * minutes)
 
     @staticmethod
     def hours(hours: int) -> Duration:
-        """So many hours."""
+        """A number of hours."""
         return Duration(3_600_000 * hours)
 
     @staticmethod
     def days(days: int) -> Duration:
-        """So many days of 24 hours."""
+        """A number of days of 24 hours."""
         return Duration(86_400_000 * days)
 
     def __post_init__(self) -> None:
@@ -149,7 +149,7 @@ class TumblingCountWindow(CountWindow):
 
 @dataclass(frozen=True)
 class TimeWindow(BaseWindow, ABC):
-    """What windows by time share: whose time it is, and what comes late.
+    """What windows by time share: which time counts, and what is late.
 
     Without a field, the time is the moment of the batch: one for all of its tuples, kept in the log
     before the batch runs. With one it is the tuple's, in milliseconds or as a timestamp, and the
@@ -177,7 +177,7 @@ class TimeWindow(BaseWindow, ABC):
         return replace(self, field=field)
 
     def withLag(self, lag: DurationLike) -> Self:
-        """The window for tuples that are out of order by up to `lag`: it ends so much later."""
+        """The window for tuples that are out of order by up to `lag`: it ends that much later."""
         self._check_field("withLag")
         return replace(self, lag=as_duration("withLag", lag))
 
@@ -283,7 +283,7 @@ class TumblingDurationWindow(DurationWindow):
 
 @dataclass(frozen=True)
 class SessionWindow(TimeWindow):
-    """Tuples of which each follows the one before within a gap.
+    """Tuples that each follow the one before within a gap.
 
     It begins with its first tuple, and ends a gap after its last.
 
