@@ -11,11 +11,11 @@ from typing import Any
 from benchmarks.raw import RAW, RawClient
 from benchmarks.report import Figure, alternated, rate, throughput
 from tests.backends_table import BACKENDS, Backend
+from tests.states.abilities import FencedMap
 from trident.operations.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
-from trident.states.testing.stores import FencedMap
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 from trident.testing.servers.postgres import PostgresServer

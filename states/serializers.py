@@ -36,19 +36,13 @@ class Serializer(ABC):
 
     Examples
     --------
-    >>> from trident.states import NonTransactionalMap
-    >>> from trident.states.testing.stores import PlainMap
     >>> class Texts(Serializer):
     ...     def serialize(self, value):
     ...         return value.encode()
     ...     def deserialize(self, data):
     ...         return data.decode()
-    >>> names = NonTransactionalMap(PlainMap(), Texts())
-    >>> names.beginCommit(1)
-    >>> names.multiPut([("dog",)], ["rex"])
-    >>> names.commit(1)
-    >>> names.multiGet([("dog",)]), names.backing.multiGet([b"dog"])
-    (['rex'], [b'rex'])
+    >>> Texts().deserialize(Texts().serialize("rex"))
+    'rex'
     """
 
     @abstractmethod

@@ -25,7 +25,7 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.table import LayeredMap
 from trident.states.testing.checks import following
-from trident.states.testing.stores import FencedMap, PlainMap, UnluckyStore
+from trident.states.testing.unlucky import UnluckyStore
 from trident.states.updaters import ValueUpdater
 from trident.states.values import StateType, Token
 
@@ -105,15 +105,16 @@ class StatesMachine(RuleBasedStateMachine):
     Examples
     --------
     >>> from hypothesis import settings
+    >>> from uuid import uuid4
+    >>> from trident.backends.memory import MemoryMap
     >>> class Machine(StatesMachine):
     ...     def make_map(self):
-    ...         return FencedMap()
+    ...         return MemoryMap(uuid4().hex)
     >>> TestMachine = Machine.TestCase
     >>> TestMachine.settings = settings(max_examples=2, deadline=None, database=None)
     >>> TestMachine().runTest()
     """
 
-    store: ClassVar[type[PlainMap]] = FencedMap
     state: ClassVar[type[StoredMap]] = OpaqueMap
     control: ClassVar[type[Control]] = Control
     cache_size: ClassVar[int] = 0
@@ -145,19 +146,22 @@ class StatesMachine(RuleBasedStateMachine):
         return self.state.kept_as.type is StateType.TRANSACTIONAL
 
     def make_map(self) -> IBackingMap:
-        """Return a map over a store of its own, which is empty."""
-        return self.store()
+        """Return a map over a new, empty store."""
+        raise NotImplementedError
 
     def reopen(self, backing: IBackingMap) -> IBackingMap:
         """Return another map over the same entries, as another process would open it."""
         reached: IBackingMap = pickle.loads(pickle.dumps(backing))
         return reached
 
+    def loss(self, backing: IBackingMap) -> Callable[[int], object] | None:
+        """Return a function that lets the store lose its newest changes; None if it keeps all."""
+        return None
+
     def _server(self) -> UnluckyStore:
         """Return a new, empty store for one state."""
         first = self.make_map()
-        lose = first.server.fail_over if isinstance(first, PlainMap) else None
-        return UnluckyStore(lambda: self.reopen(first), lose)
+        return UnluckyStore(lambda: self.reopen(first), self.loss(first))
 
     def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
         """Return the map of a driver's states, perhaps with layers."""

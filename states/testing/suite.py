@@ -37,12 +37,13 @@ class BackingMapConformance(MapChecks, ControlChecks, AbilityChecks, StateChecks
 
     Examples
     --------
-    >>> from trident.states import Ability
-    >>> from trident.states.testing.stores import FencedMap
-    >>> class TestFencedMap(BackingMapConformance):
-    ...     abilities = frozenset({Ability.FENCED, Ability.REMOVE})
+    >>> from uuid import uuid4
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import abilities
+    >>> class TestMemoryMap(BackingMapConformance):
+    ...     abilities = abilities(MemoryMap("any"))
     ...     def make_map(self):
-    ...         return FencedMap()
+    ...         return MemoryMap(uuid4().hex)
     """
 
     model: ClassVar[type[Model]] = AbleModel

@@ -12,6 +12,7 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import committed, plain, record, written
+from tests.states.abilities import PlainMap
 from trident import Adopt, Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends.urls import state_from_url
 from trident.errors import (
@@ -30,7 +31,6 @@ from trident.states.maps import storm
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import read_each
 from trident.states.testing.checks import following
-from trident.states.testing.stores import PlainMap
 from trident.testing.servers.promised import Served
 from trident.testing.servers.redis import RedisServer
 

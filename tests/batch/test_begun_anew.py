@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
-from tests.states.abilities import EntryMap, VersionedMap
+from tests.states.abilities import EntryMap, FencedMap, PlainMap, TroubledServer, VersionedMap
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import POINTS, watching
 from trident.errors import CopiedLogError, FailedException, OtherLogError, StaleBatchError
@@ -17,7 +17,6 @@ from trident.states.control import ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
 from trident.states.values import StateType, Token
 
 STORES = [FencedMap, EntryMap, VersionedMap, PlainMap]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
+from tests.states.abilities import FencedMap, TroubledServer
 from trident.batch.watchpoints import watching
 from trident.log.errors import CorruptLogError
 from trident.log.file_log import FileLog
 from trident.states.errors import CopiedLogError, OtherLogError
 from trident.states.maps.factory import OpaqueMap
-from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 from trident.testing import fail_at
 

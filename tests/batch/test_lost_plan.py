@@ -12,6 +12,7 @@ from unittest.mock import PropertyMock
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
+from tests.states.abilities import FencedMap, TroubledServer
 from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.batch.runner import BatchRunner
@@ -24,7 +25,6 @@ from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap, TransactionalMap
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 from trident.testing.servers.promised import Served
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
+from tests.states.abilities import FencedMap, TroubledServer
 from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
@@ -18,7 +19,6 @@ from trident.log.log import Log, MemoryLog
 from trident.states.control import Change, Check, Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
-from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 from trident.testing import fail_at
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from tests.states.abilities import EntryMap
+from tests.states.abilities import EntryMap, FencedMap, PlainMap
 from trident.states import (
     Ability,
     CachedMap,
@@ -23,7 +23,6 @@ from trident.states.table.build import layered
 from trident.states.testing.check_map import MapChecks
 from trident.states.testing.check_states import StateChecks
 from trident.states.testing.checks import begun, record
-from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
 
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})

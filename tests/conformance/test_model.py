@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.states.abilities import EntryMap, VersionedMap
+from tests.states.abilities import EntryMap, FencedMap, PlainMap, VersionedMap
 from trident.states import Ability, IBackingMap
 from trident.states.keys import CONTROL_KEY
-from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
 
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})

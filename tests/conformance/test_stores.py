@@ -11,10 +11,16 @@ from unicodedata import normalize
 
 import pytest
 
-from tests.states.abilities import ComparedMap, EntryMap, ExpiringMap, VersionedMap
+from tests.states.abilities import (
+    ComparedMap,
+    EntryMap,
+    ExpiringMap,
+    FencedMap,
+    PlainMap,
+    VersionedMap,
+)
 from trident.backends.memory import MemoryMap
 from trident.states import Ability, Codec, IBackingMap
-from trident.states.testing.stores import FencedMap, PlainMap
 from trident.states.testing.suite import BackingMapConformance
 
 _NUMBERS = count()

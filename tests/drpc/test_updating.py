@@ -22,6 +22,7 @@ import pytest
 from tests.drpc import updating
 from tests.drpc.asking import PATIENCE, until
 from tests.drpc.updating import bank, lasting
+from tests.states.abilities import PlainMap
 from trident import (
     Count,
     DRPCClient,
@@ -55,7 +56,6 @@ from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
 from trident.states.state import StateFactory
-from trident.states.testing.stores import PlainMap
 from trident.states.values import Token
 from trident.testing.points import Hold, fail_at, hold_at
 from trident.wire.thrift_binary import (

@@ -16,7 +16,7 @@ from tests.faults.word_count import WordCount, assert_told, at
 from trident.backends.urls import state_from_url
 from trident.states import OpaqueMap
 from trident.states.maps.factory import MapStateFactory
-from trident.states.testing.stores import UnluckyStore
+from trident.states.testing.unlucky import UnluckyStore
 
 
 def begun(store: Store, late: Callable[[], object]) -> AbstractContextManager[None]:

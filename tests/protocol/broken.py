@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.states.abilities import EntryMap, VersionedMap
+from tests.states.abilities import EntryMap, FencedMap, VersionedMap
 from trident.states import (
     CachedMap,
     Control,
@@ -19,7 +19,6 @@ from trident.states.cut import Cut
 from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind
 from trident.states.table.cache import CachedTable
 from trident.states.table.table import Table
-from trident.states.testing.stores import FencedMap
 
 
 class UnfencedMap(FencedMap):

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.states.abilities import ExpiringMap
+from tests.protocol.memory import MemoryMachine
+from tests.states.abilities import ExpiringMap, FencedMap, PlainMap
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import FailedException, StaleBatchError, StateError
 from trident.states.keys import CONTROL_KEY, encode_key
 from trident.states.maps.sweeping import ExpirySweep
-from trident.states.testing.machine import Appended, DriverAttempt, StatesMachine, StateTask, Values
-from trident.states.testing.stores import FencedMap, PlainMap
+from trident.states.testing.machine import Appended, DriverAttempt, StateTask, Values
 from trident.states.values import Token
 
 LIFE = 4
@@ -31,7 +31,7 @@ class ListingMap(FencedMap):
         yield [(k, value) for k, (value, _) in self.server.entries.items() if k != CONTROL_KEY]
 
 
-class Expiring(StatesMachine):
+class Expiring(MemoryMachine):
     """Of a batch the time is its emission; what the batches come to counts from committed ones."""
 
     store = ListingMap
@@ -120,8 +120,8 @@ class Hasty(ExpirySweep):
 class Careless(ExpirySweep):
     """Removes what the attempt itself has written as well."""
 
-    def _absent(self, found: Any, cut: Cut) -> list[bytes]:
-        return super()._absent(found, cut.endless())
+    def _removable_keys(self, found: Any, cut: Cut) -> list[bytes]:
+        return super()._removable_keys(found, cut.endless())
 
 
 class Forgetful(Expiring):

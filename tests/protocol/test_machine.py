@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.protocol import broken
-from tests.states.abilities import ComparedMap, EntryMap, VersionedMap
+from tests.protocol.memory import MemoryMachine
+from tests.states.abilities import ComparedMap, EntryMap, FencedMap, PlainMap, VersionedMap
 from trident.errors import StateError
 from trident.states import TransactionalMap
 from trident.states.testing.machine import StatesMachine
-from trident.states.testing.stores import FencedMap, PlainMap
 
 BUDGET = 300
 """How many runs may pass before a rule that was taken out shows."""
@@ -27,19 +27,19 @@ SETTINGS = settings(
 )
 
 
-class Fenced(StatesMachine):
+class Fenced(MemoryMachine):
     store = FencedMap
 
 
-class Entry(StatesMachine):
+class Entry(MemoryMachine):
     store = EntryMap
 
 
-class Versioned(StatesMachine):
+class Versioned(MemoryMachine):
     store = VersionedMap
 
 
-class Plain(StatesMachine):
+class Plain(MemoryMachine):
     store = PlainMap
 
 
@@ -112,7 +112,7 @@ def test_states_go_wrong_without(rule: str) -> None:
 
 
 def test_a_backend_that_ignores_the_fence_shows() -> None:
-    class Unfenced(StatesMachine):
+    class Unfenced(MemoryMachine):
         def make_map(self) -> FencedMap:
             return broken.UnfencedMap()
 

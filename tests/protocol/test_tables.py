@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from tests.protocol.broken import CacheFirst
-from tests.states.abilities import EntryMap, VersionedMap
+from tests.states.abilities import EntryMap, FencedMap, PlainMap, TroubledServer, VersionedMap
 from trident.errors import StaleBatchError
 from trident.states import (
     CachedMap,
@@ -22,7 +22,7 @@ from trident.states import (
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds import OPAQUE
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer, UnluckyStore
+from trident.states.testing.unlucky import UnluckyStore
 
 BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))
 

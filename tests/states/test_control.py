@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.states.abilities import FencedMap, PlainMap, TroubledServer
 from trident.errors import (
     CopiedLogError,
     CorruptStateError,
@@ -25,7 +26,7 @@ from trident.states import Control, ControlRecord, StateType, Token
 from trident.states.control import BURNT, GIVEN_BACK, Deciding, Move
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY
-from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer, UnluckyStore
+from trident.states.testing.unlucky import UnluckyStore
 
 
 def record(txid: int, attempt: int = 0) -> ControlRecord:

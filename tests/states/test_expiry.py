@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.states.abilities import ExpiringMap
+from tests.states.abilities import ExpiringMap, FencedMap, TroubledServer
 from trident.backends import sqlite
 from trident.errors import UsageError
 from trident.states import (
@@ -27,7 +27,6 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.maps.sweeping import ExpirySweep
 from trident.states.serializers import JSONSerializer
 from trident.states.testing.checks import record
-from trident.states.testing.stores import FencedMap, TroubledServer
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 SOON = NOON + timedelta(minutes=1)

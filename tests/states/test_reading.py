@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.states import maps
+from tests.states.abilities import FencedMap, TroubledServer
 from tests.states.maps import STORES, AddingMap, DictMap
 from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.errors import NoStateError, StateError, StateUnavailableError
@@ -28,7 +29,6 @@ from trident.states import (
 )
 from trident.states.control import ControlRecord
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, TroubledServer
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 

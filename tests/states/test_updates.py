@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.states.abilities import FencedMap as ServedMap
+from tests.states.abilities import TroubledServer
 from tests.states.maps import (
     STORES,
     AddingMap,
@@ -54,8 +56,6 @@ from trident.states import (
 from trident.states.control import ControlRecord
 from trident.states.store import OpenedStore
 from trident.states.table.build import layers
-from trident.states.testing.stores import FencedMap as ServedMap
-from trident.states.testing.stores import TroubledServer
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
