@@ -73,7 +73,7 @@ class RowsState(State):
 
     def take(self, token: Token, receipt: Receipt) -> None:
         """Let what a task has written count, of the attempt of `token`; the driver's state only."""
-        self._store.written(token, {int(part): rows for part, rows in receipt.items()})
+        self._store.count_rows(token, {int(part): rows for part, rows in receipt.items()})
 
     def _record(self, batch: Batch) -> ControlRecord:
         if not isinstance(batch, ControlRecord):

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
 
 Change = tuple[str | None, bytes, bytes | None]
-"""A state's name, its new control record, and what that has to be before."""
+"""A state's name, its new control record, and the record that it replaces."""
 
 
 class RowsStore(IBackingMap):
-    """The rows of one state on their way into the user's table; it has no entries.
+    """Stages the rows of one state, and merges them into the user's table; it has no entries.
 
     The transition of the record from *ready* to committed **is** the merge: whoever makes it, and
     whenever, does both in one transaction. A task writes only; all else is the driver's.
@@ -57,13 +57,15 @@ class RowsStore(IBackingMap):
         self._database = database
         self._target = target
         self._types = types
-        self._written: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
+        self._counts: tuple[Token, Mapping[int, int]] = Token(0, 0), {}
+        """An attempt, and how many rows each part of it has that counts."""
         self._kept: tuple[Token, pa.Table] | None = None
-        self._left: Entry | None = None
-        """What this process has put last, if nothing has gone wrong since."""
-        self._asked: str | None = None
-        self._how = ""
-        """The target, as the catalog keeps it."""
+        """An attempt, and its rows that this process has to write."""
+        self._last: Entry | None = None
+        """The entry that this process has put last, if nothing has gone wrong since."""
+        self._incarnation: str | None = None
+        """The server's, as of the transaction that made an attempt ready."""
+        self._encoded_target = ""
         self._has_begun = False
 
     # Tasks.
@@ -80,11 +82,11 @@ class RowsStore(IBackingMap):
             self._stage(record, careful=True)
 
     def _stage(self, record: ControlRecord, *, careful: bool) -> None:
-        with self._begun(record) as (pipeline, target):
+        with self._fenced(record) as (pipeline, target):
             self._load(pipeline, target, record.token, careful)
 
     @contextmanager
-    def _begun(self, record: ControlRecord) -> Iterator[tuple[Pipeline, Target]]:
+    def _fenced(self, record: ControlRecord) -> Iterator[tuple[Pipeline, Target]]:
         """A transaction that ends well only where `record` is still the one that has begun."""
         states = catalog()
         begun = states.c.name == self.prefix, states.c.control == record.encode()
@@ -106,14 +108,14 @@ class RowsStore(IBackingMap):
         """
         import pyarrow as pa
 
-        own = self._target
-        rows = rows.add_column(0, PART, pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows))
-        if self._database.numbered or own.dead_letters:
+        number = pa.repeat(pa.scalar(part, pa.int64()), rows.num_rows)
+        rows = rows.add_column(0, PART, number)
+        if self._database.numbered or self._target.dead_letters:
             rows = rows.add_column(1, NUMBER, pa.array(range(rows.num_rows), pa.int64()))
         if rest.num_columns:
             rows = rows.append_column(SOURCE, sources(rest))
         self._kept = token, rows
-        self.written(token, {part: rows.num_rows})
+        self.count_rows(token, {part: rows.num_rows})
 
     def _load(self, pipeline: Pipeline, target: Target, token: Token, careful: bool) -> None:
         """Write the rows that are kept of an attempt into the staging table."""
@@ -139,16 +141,16 @@ class RowsStore(IBackingMap):
             found = connection.execute(alchemy().select(table).order_by(*key))
             return [tuple(row) for row in found]
 
-    def written(self, token: Token, parts: Mapping[int, int]) -> None:
-        """Note which tasks have written how many rows of an attempt: these count, no others."""
-        known = self._written[1] if self._written[0] == token else {}
-        self._written = token, {**known, **parts}
+    def count_rows(self, token: Token, parts: Mapping[int, int]) -> None:
+        """Let the rows of these parts of an attempt count: a number of rows for each part."""
+        counted = self._counts[1] if self._counts[0] == token else {}
+        self._counts = token, {**counted, **parts}
 
     def getControl(self) -> bytes | None:
         self._check()
         with self._database.transaction() as connection:
-            found = entry_of(connection, self.prefix)
-            return None if found is None else found.control
+            entry = entry_of(connection, self.prefix)
+            return None if entry is None else entry.control
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return self._put([(self.prefix, new, expected)])
@@ -164,52 +166,52 @@ class RowsStore(IBackingMap):
         self, changes: Sequence[tuple[str | None, bytes, bytes]]
     ) -> tuple[Callable[[], None], Callable[[], None]] | None:
         try:
-            held = self._held(changes)
+            held = self._hold(changes)
         except CorruptStateError as lost:  # of a batch that is not committed yet
             raise StateUnavailableError(lost.what, lost.found, "The batch is retried.") from None
         return None if held is None else (partial(self._finish, *held), partial(_undo, held[0]))
 
     def _put(self, changes: Sequence[Change]) -> bool:
-        held = self._held(changes)
+        held = self._hold(changes)
         if held is not None:
             self._finish(*held)
             self._kept = None
         return held is not None
 
-    def _finish(self, transaction: ExitStack, left: Sequence[Entry]) -> None:
+    def _finish(self, transaction: ExitStack, entries: Sequence[Entry]) -> None:
         transaction.close()
-        self._left = left[0] if len(left) == 1 else None
+        self._last = entries[0] if len(entries) == 1 else None
 
-    def _held(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[Entry]] | None:
-        """Replace records in a transaction that is left open, and committed when it is closed.
+    def _hold(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[Entry]] | None:
+        """Replace records in a transaction that stays open; return what commits it, and the
+        entries.
 
-        None where one is not as expected. Where the table refuses a row it is done anew, with a
-        look at each row that is at fault.
+        None where a record is not as expected. Where the table refuses a row, the transaction is
+        begun anew, and finds each row that is at fault.
         """
         self._check()
-        left, self._left = self._left, None
-        self._asked = None
-        known = left if left and [change[2] for change in changes] == [left.control] else None
+        last, self._last = self._last, None
+        self._incarnation = None
+        known = last if last and [change[2] for change in changes] == [last.control] else None
         try:
-            return self._tried(changes, known, careful=False)
+            return self._try_hold(changes, known, careful=False)
         except RefusedRowError:
-            return self._tried(changes, known, careful=True)
+            return self._try_hold(changes, known, careful=True)
 
-    def _tried(
+    def _try_hold(
         self, changes: Sequence[Change], known: Entry | None, *, careful: bool
     ) -> tuple[ExitStack, Sequence[Entry]] | None:
         with suppress(OvertakenError), ExitStack() as transaction:
             pipeline = transaction.enter_context(self._database.pipeline())
-            left = self._replaced(pipeline, changes, known, careful)
+            entries = self._replace_records(pipeline, changes, known, careful)
             pipeline.send()
-            return transaction.pop_all(), left
+            return transaction.pop_all(), entries
         return None
 
     def incarnation(self) -> str:
-        # What was asked in the transaction that made an attempt ready is of the server that has it.
-        asked, self._asked = self._asked, None
-        if asked is not None:
-            return asked
+        known, self._incarnation = self._incarnation, None
+        if known is not None:
+            return known
         with explained(self._database), self._database.engine.connect() as connection:
             return self._database.incarnation(connection)
 
@@ -219,30 +221,34 @@ class RowsStore(IBackingMap):
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> NoReturn:
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
-    def _replaced(
+    def _replace_records(
         self, pipeline: Pipeline, changes: Sequence[Change], known: Entry | None, careful: bool
     ) -> Sequence[Entry]:
         """Replace records, in the order given; raise OvertakenError where one is not as expected.
 
-        What is `known` of a single one, as this process has left it, needn't be read.
+        The entry of a single state that this process has put last is `known`, and is not read.
         """
-        told = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
-        if known is not None and self._goes_on(known.record, told[known.name]):
-            found: Mapping[str, Entry] = {known.name: known}
+        records = {str(name): ControlRecord.decode(new) for name, new, _ in changes}
+        if known is not None and self._goes_on(known.record, records[known.name]):
+            entries: Mapping[str, Entry] = {known.name: known}
         else:
-            found = locked(pipeline.connection, told)
+            entries = locked(pipeline.connection, records)
         for name, _, expected in changes:
-            if str(name) not in found or found[str(name)].control != expected:
+            if str(name) not in entries or entries[str(name)].control != expected:
                 raise OvertakenError
-        for name in found.keys() - told.keys():
-            old = found[name].record
-            if old is not None and waits(old, told[str(changes[0][0])]):
-                self._become(pipeline, found[name], old.announced(), careful)
-        left = [self._become(pipeline, found[name], new, careful) for name, new in told.items()]
-        olds = {name: found[name].record for name in told}
-        if any(new.ready and (old := olds[name]) and old.ready for name, new in told.items()):
+        first = next(iter(records.values()))
+        for name in entries.keys() - records.keys():
+            old = entries[name].record
+            if old is not None and waits(old, first):
+                self._replace_record(pipeline, entries[name], old.announced(), careful)
+        replaced = [
+            self._replace_record(pipeline, entries[name], new, careful)
+            for name, new in records.items()
+        ]
+        olds = {name: entries[name].record for name in records}
+        if any(new.ready and (old := olds[name]) and old.ready for name, new in records.items()):
             self._database.check_deferred(pipeline)
-        return left
+        return replaced
 
     def _goes_on(self, old: ControlRecord | None, new: ControlRecord) -> bool:
         """Whether the catalog need not be searched for batches that wait.
@@ -254,49 +260,56 @@ class RowsStore(IBackingMap):
             return old is not None
         return self._has_begun and old.committed >= old.token.txid
 
-    def _become(self, pipeline: Pipeline, found: Entry, new: ControlRecord, careful: bool) -> Entry:
-        """Change a record, and do what that means; return the entry as it is then."""
-        old, written = found.record, self._written
+    def _replace_record(
+        self, pipeline: Pipeline, entry: Entry, new: ControlRecord, careful: bool
+    ) -> Entry:
+        """Replace a record, and do what its transition means; return the new entry."""
+        old = entry.record
         begins = old is None or old.token != new.token
         readies = not begins and new.ready and old is not None and not old.ready
-        left = found._replace(control=new.encode(), whole=False)
+        replaced = entry._replace(control=new.encode(), whole=False)
         if begins:
-            left = left._replace(kept=self._how, parts=None)
+            replaced = replaced._replace(kept=self._encoded_target, parts=None)
         elif readies:
-            parts = written[1] if written[0] == new.token else {}
-            counted = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
+            parts = self._counts[1] if self._counts[0] == new.token else {}
+            encoded = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
             own = self._kept is not None and self._kept[0] == new.token
-            left = left._replace(parts=counted, whole=own and len(parts) == 1)
-        change(pipeline, found, left)
+            replaced = replaced._replace(parts=encoded, whole=own and len(parts) == 1)
+        change(pipeline, entry, replaced)
         if old is not None and waits(replace(old, log_id=new.log_id), new):
-            self._merge(pipeline, found, old.token, careful)
-        if begins:  # nothing that was left there counts
+            self._merge(pipeline, entry, old.token, careful)
+        if begins:
             self._has_begun = not new.is_unused
-            kept = Target.decode(found.kept)
-            unfinished = old is None or old.committed < old.token.txid  # else the merge emptied it
-            for target in {kept.staging: kept, self._target.staging: self._target}.values():
-                if target.staging and (unfinished or kept.staging != self._target.staging):
-                    self._database.empty(pipeline, staging_table(target, (PART, *target.staged)))
+            is_empty = old is not None and old.committed >= old.token.txid  # its merge emptied it
+            self._empty_staging(pipeline, Target.decode(entry.kept), is_empty=is_empty)
         elif readies:
-            self._load(pipeline, Target.decode(found.kept), new.token, careful)
-            self._asked = self._database.incarnation(pipeline.connection)
-        return left
+            self._load(pipeline, Target.decode(entry.kept), new.token, careful)
+            self._incarnation = self._database.incarnation(pipeline.connection)
+        return replaced
 
-    def _merge(self, pipeline: Pipeline, found: Entry, token: Token, careful: bool) -> None:
-        parts = found.counted
+    def _empty_staging(self, pipeline: Pipeline, kept: Target, *, is_empty: bool) -> None:
+        """Delete the rows of attempts that were given up, from the last staging table and ours."""
+        if is_empty and kept.staging == self._target.staging:
+            return
+        for target in {kept.staging: kept, self._target.staging: self._target}.values():
+            if target.staging:
+                self._database.empty(pipeline, staging_table(target, (PART, *target.staged)))
+
+    def _merge(self, pipeline: Pipeline, entry: Entry, token: Token, careful: bool) -> None:
+        parts = entry.counted
         if not parts:
             return
-        target = Target.decode(found.kept)
+        target = Target.decode(entry.kept)
         staging = staging_table(target, (PART, *target.staged))
-        if not found.whole:
+        if not entry.whole:
             check_whole(pipeline.connection, self._database, staging, parts)
         refusals = Refusals(pipeline, self._database, target, token)
         if careful:
             refusals.merge(users_table(target), staging, parts)
         else:
-            merge_of(self._database, found.kept).run(pipeline, {"parts": list(parts)})
+            merge_of(self._database, entry.kept).run(pipeline, {"parts": list(parts)})
         if target.dead_letters:
-            refusals.put_aside(staging, parts, found.name)
+            refusals.put_aside(staging, parts, entry.name)
         self._database.empty(pipeline, staging)
 
     def _check(self) -> None:
@@ -307,8 +320,8 @@ class RowsStore(IBackingMap):
         if self._target.dead_letters:
             self._make(bad_rows(self._target.schema))
         with self._database.transaction() as connection:
-            found = entry_of(connection, self.prefix)
-            begun = found is not None and (record := found.record) and not record.is_unused
+            entry = entry_of(connection, self.prefix)
+            begun = entry is not None and (record := entry.record) and not record.is_unused
             made = checked_staging(
                 connection,
                 self._database,
@@ -318,10 +331,10 @@ class RowsStore(IBackingMap):
                 begun=bool(begun),
             )
             target = replace(self._target, staging=made.name)
-            if found is None:
+            if entry is None:
                 row = {"name": self.prefix, "kept": target.encode()}
                 connection.execute(catalog().insert().values(row))
-        self._target, self._how = target, target.encode()
+        self._target, self._encoded_target = target, target.encode()
 
     def _make(self, table: Table) -> None:
         """Make a table of all states where it is absent; another driver may just do so."""
