@@ -87,6 +87,5 @@ def main(path: str = "docs/page.png") -> None:
                 picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -11,24 +11,24 @@ from typing import Any
 import pytest
 
 from tests.page.made_up import figures, query, word_count
+from trident.page.content import Content, content_of
 from trident.page.feed import Feed
-from trident.page.shown import Shown, shown
 
 PLANS = [word_count().to_dict()]
 
 
-def made(**given: Any) -> Shown:
-    return shown(figures(**given), PLANS)
+def made(**given: Any) -> Content:
+    return content_of(figures(**given), PLANS)
 
 
 class Looking:
     """Looks up what it is told to, and counts how often."""
 
-    def __init__(self, *found: Shown) -> None:
+    def __init__(self, *found: Content) -> None:
         self.found = list(found)
         self.times = 0
 
-    def __call__(self) -> Shown:
+    def __call__(self) -> Content:
         self.times += 1
         return self.found.pop(0) if len(self.found) > 1 else self.found[0]
 
@@ -100,7 +100,7 @@ def test_a_feed_is_full_when_as_many_watch_as_may() -> None:
 def test_figures_that_can_not_be_had_end_nothing() -> None:
     looks = iter([ValueError("away"), made()])
 
-    def look() -> Shown:
+    def look() -> Content:
         found = next(looks)
         if isinstance(found, Exception):
             raise found
@@ -114,7 +114,7 @@ def test_a_look_that_hangs_is_not_waited_for() -> None:
     hangs = Event()
     found = iter([made(), None])
 
-    def look() -> Shown:
+    def look() -> Content:
         now = next(found)
         if now is None:
             hangs.wait()
@@ -122,7 +122,7 @@ def test_a_look_that_hangs_is_not_waited_for() -> None:
 
     feed = Feed(look, every=0.0, patience=0.05)
 
-    async def twice() -> tuple[Shown, Shown]:
+    async def twice() -> tuple[Content, Content]:
         return await feed.latest(), await feed.latest()
 
     first, second = ran(feed, twice)
@@ -133,7 +133,7 @@ def test_a_look_that_hangs_is_not_waited_for() -> None:
 def test_a_first_look_that_hangs_is_a_time_out() -> None:
     hangs = Event()
 
-    def look() -> Shown:
+    def look() -> Content:
         hangs.wait()
         return made()
 
@@ -166,10 +166,10 @@ def test_names_that_have_no_utf8_end_nothing() -> None:
 def test_what_is_not_told_is_shown_as_such() -> None:
     told = figures(lag=None, txid=None, seconds={}, batches=0, failures={}, errors=[], recent=[])
     told["queries"] = [query(p50=None, p99=None)]
-    now = shown(told, PLANS)
+    now = content_of(told, PLANS)
     assert now.texts["group-0"] == "running · no batch yet · 1,234 tuples/s"
     assert now.texts["query-0"] == "12 calls"
     for table in ("steps", "failures", "errors", "recent"):
         assert now.rows[table] == [("none",)]
     elsewhere = {"status": "elsewhere", "since": None, "groups": [], "queries": []}
-    assert shown(elsewhere, PLANS).texts["group-0"] == "runs elsewhere"
+    assert content_of(elsewhere, PLANS).texts["group-0"] == "runs elsewhere"

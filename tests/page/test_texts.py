@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trident.page.shown import (
+from trident.page.content import (
     batch_id,
     duration,
     in_order,
     lag,
     moment,
     rate,
-    shortened,
+    shorten,
     step_name,
     steps_of,
     whole,
@@ -49,4 +49,4 @@ def test_a_lag_tells_what_is_known() -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    assert (shortened("abcdef", 4), shortened(None)) == ("abc…", "-")
+    assert (shorten("abcdef", 4), shorten(None)) == ("abc…", "-")

@@ -12,8 +12,8 @@ from typing import Any
 from trident.drawing.svg import unstyled_svg
 from trident.drawing.svg_parts import Note
 from trident.drawing.svg_shapes import STYLE as DRAWING_STYLE
+from trident.page.content import Cell, Content, Row, is_failed_row, note_ids
 from trident.page.look import SCRIPT, STYLE
-from trident.page.shown import Cell, Row, Shown, note_ids, tells_failure
 from trident.plan.places import Place
 from trident.states.printable import printable
 from trident.states.store import RoundTrips
@@ -63,11 +63,12 @@ _LINKS = (
     '<nav><a href="metrics">metrics</a> <a href="healthz">health</a> '
     '<a href="api/v1/state">states</a></nav>'
 )
-"""Where else the server tells of the same, beside the page."""
+"""The other pages of the server with figures."""
 
 
 def policy() -> str:
-    """The page's Content-Security-Policy: only what is in it runs, and it asks only its server."""
+    """Return the page's Content-Security-Policy: it runs only what is in it, and asks only its
+    server."""
     parts = {
         "default-src": "'none'",
         "script-src": _hashed(SCRIPT),
@@ -82,12 +83,17 @@ def policy() -> str:
     return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
-def document(plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Shown) -> str:
+def column_names(table: str) -> list[str]:
+    """Return the columns of a table without the mark of numbers."""
+    return [name.removeprefix("#") for name in _TABLES[table][2]]
+
+
+def document(plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Content) -> str:
     return "\n".join(_document(plans, explained, now))
 
 
 def _document(
-    plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Shown
+    plans: Sequence[Mapping[str, Any]], explained: Sequence[str], now: Content
 ) -> Iterator[str]:
     notes = {
         of: Note(now.texts[id], id, failed=id in now.failed) for of, id in note_ids(plans).items()
@@ -124,7 +130,7 @@ def _document(
 def _drawings(
     plans: Sequence[Mapping[str, Any]], notes: Mapping[tuple[str, str], Note]
 ) -> Iterator[str]:
-    """The topologies, each as wide as there is room, or as it is where the reader asks for that."""
+    """The topologies, each as wide as the page, or in its full size if the reader asks for that."""
     for plan in plans:
         yield '<section><h2>Topology</h2><label><input type="checkbox"> in full size</label>'
         yield '<div class="scroll" tabindex="0" role="region" aria-label="Drawing">'
@@ -149,9 +155,9 @@ def _beside(*columns: Iterable[str]) -> Iterator[str]:
     yield "</div>"
 
 
-def _table(id: str, now: Shown) -> Iterator[str]:
+def _table(id: str, now: Content) -> Iterator[str]:
     columns = _TABLES[id][2]
-    failed = (_FAILED if id == "groups" and tells_failure(row) else "" for row in now.rows[id])
+    failed = (_FAILED if id == "groups" and is_failed_row(row) else "" for row in now.rows[id])
     rows = (_row(row, columns, kind) for row, kind in zip(now.rows[id], failed, strict=True))
     return _framed(id, *_TABLES[id], rows)
 
@@ -205,7 +211,7 @@ def _state(state: Mapping[str, Any]) -> str:
 
 
 def state_row(state: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of a state, of what `to_dict` tells of it."""
+    """Return the columns of a state, as `to_dict` describes it."""
     calls = state["calls"]
     return (
         state["name"],

@@ -1,4 +1,4 @@
-"""What all who watch a page are shown: looked up at most once a second, whoever asks."""
+"""What all watchers of a page see: looked up at most once a second, however many ask."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ from time import monotonic
 
 import orjson
 
-from trident.page.shown import Shown
+from trident.page.content import Content
 from trident.shared_call import SharedCall
 
 _logger = logging.getLogger("trident")
 _QUIET = 15.0
-"""Seconds after which one who is shown nothing new is told that the server is there."""
+"""Seconds without news after which watchers get a sign that the server is alive."""
 
 
 class Feed:
-    """Looks up what is shown, each time in a thread, and tells watchers what has changed.
+    """Looks up what is shown, each time in a thread, and sends watchers what has changed.
 
-    Nothing is looked up while nobody asks, and never twice at one time. Of a watcher only what it
-    was sent last is kept.
+    Nothing is looked up while nobody asks, and never twice at one time. For a watcher only the last
+    content that it was sent is kept.
 
-    Looks are `every` seconds. One that takes longer than `patience` is not waited for: what was
-    seen last is shown.
+    A look takes place every `every` seconds. If it takes longer than `patience`, the last content
+    is shown.
     """
 
     def __init__(
-        self, look: Callable[[], Shown], every: float = 1.0, most: int = 100, patience: float = 2.0
+        self,
+        look: Callable[[], Content],
+        every: float = 1.0,
+        most: int = 100,
+        patience: float = 2.0,
     ) -> None:
         self._look = SharedCall(look, fresh=every)
         self._every = every
         self._most = most
         self._patience = patience
         self._watching = 0
-        self._last: Shown | None = None
+        self._last: Content | None = None
         self._closed = False
 
     @property
@@ -50,8 +54,8 @@ class Feed:
         """End what is sent to watchers."""
         self._closed = True
 
-    async def latest(self) -> Shown:
-        """What is shown now, or was a moment ago; raises TimeoutError where nothing was yet."""
+    async def latest(self) -> Content:
+        """Return the latest content; raises TimeoutError if there never was any."""
         try:
             self._last = await self._look.within(self._patience)
         except TimeoutError:
@@ -60,11 +64,11 @@ class Feed:
         return self._last
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: at first all that is shown, then what has changed."""
+        """Yield server-sent events: at first all that is shown, then what has changed."""
         self._watching += 1
         try:
-            sent: Shown | None = None
-            told = monotonic()
+            sent: Content | None = None
+            last = monotonic()
             yield b"retry: 2000\n\n"
             while not self._closed:
                 try:
@@ -75,10 +79,10 @@ class Feed:
                 else:
                     sent = now
                     if changed:
-                        told = monotonic()
+                        last = monotonic()
                         yield b"data: " + orjson.dumps(changed) + b"\n\n"
-                if monotonic() - told > _QUIET:
-                    told = monotonic()
+                if monotonic() - last > _QUIET:
+                    last = monotonic()
                     yield b": nothing new\n\n"
                 await asyncio.sleep(self._every)
         finally:

@@ -16,25 +16,22 @@ from typing import Any
 from trident.batch.progress import show_progress_by
 from trident.drawing.svg import to_svg
 from trident.drawing.svg_parts import Note
-from trident.page.document import STATE_COLUMNS, state_row
-from trident.page.shown import (
+from trident.page.content import (
     NONE,
     Row,
     batch_id,
+    content_of,
     duration,
     note_ids,
-    shown,
     step_name,
     steps_of,
     whole,
 )
+from trident.page.document import STATE_COLUMNS, column_names, state_row
 from trident.states.printable import printable
 
 _logger = logging.getLogger("trident")
 _EVERY = 1.0
-_GROUP = ("Group", "Status", "Batch", "Tuples", "Tuples/s", "Attempts", "Failed", "Behind")
-_ERROR = ("When", "Group", "Batch", "Attempt", "Reason", "Message", "Where")
-_QUERY = ("Function", "Calls", "Failed", "Waiting", "Half within", "99 % within")
 
 
 def topology_html(plan: Mapping[str, Any]) -> str:
@@ -43,7 +40,7 @@ def topology_html(plan: Mapping[str, Any]) -> str:
 
 
 def state_html(state: Mapping[str, Any]) -> str:
-    """A state: what is guaranteed of it, where it is, and what it costs."""
+    """A state: its guarantee, its place, and its cost."""
     return _states([state])
 
 
@@ -54,16 +51,16 @@ def run_html(
 
     `plans` are what `to_dict` makes of its topology, `urls` where its page is served.
     """
-    now = shown(figures, plans)
+    now = content_of(figures, plans)
     notes = {of: Note(now.texts[id]) for of, id in note_ids(plans).items()}
     links = ", ".join(f'<a href="{_text(url)}/">{_text(url)}</a>' for url in urls)
     parts = [f"<p><b>{_text(now.texts['status'])}</b>{f'; see {links}' if links else ''}</p>"]
     parts += [_image(to_svg(plan, notes)) for plan in plans]
-    parts.append(_table(_GROUP, now.rows["groups"]))
+    parts.append(_table(column_names("groups"), now.rows["groups"]))
     if figures["queries"]:
-        parts.append(_table(_QUERY, now.rows["queries"]))
+        parts.append(_table(column_names("queries"), now.rows["queries"]))
     if any(group["errors"] for group in figures["groups"]):
-        parts.append(_table(_ERROR, now.rows["errors"][:3]))
+        parts.append(_table(column_names("errors"), now.rows["errors"][:3]))
     return "".join(parts)
 
 
@@ -122,12 +119,12 @@ show_progress_by(progress_html)
 
 
 class LiveDisplay:
-    """Shows HTML in a notebook, and the same place again when it is other HTML.
+    """Shows HTML in a notebook, and replaces it when it changes.
 
-    A thread does so, so that the notebook goes on; it ends with what is shown, and where the same
-    is shown once more in another cell: then only the later one is kept up to date.
+    A thread does so, so that the notebook goes on. The thread ends with what is shown, or when the
+    same is shown in another cell: only the later one is kept up to date.
 
-    `ended` waits some seconds for the end of what is shown, and says whether it has ended.
+    `ended` waits some seconds for the end of what is shown, and returns whether it has ended.
     """
 
     def __init__(self, html: Callable[[], str], ended: Callable[[float], bool]) -> None:
@@ -138,7 +135,7 @@ class LiveDisplay:
     def show(self) -> None:
         """Show it in the cell that is run.
 
-        In a terminal it raises NotImplementedError: IPython then shows the object as any other.
+        In a terminal it raises NotImplementedError: IPython then shows the object's text.
         """
         from IPython import get_ipython
         from IPython.display import HTML, display
@@ -147,19 +144,19 @@ class LiveDisplay:
             raise NotImplementedError
         self._replaced.set()
         replaced = self._replaced = Event()
-        shown = self._html()
-        place = display(HTML(shown), display_id=True)
+        first = self._html()
+        place = display(HTML(first), display_id=True)
 
-        def go_on() -> None:
-            before, last = shown, False
+        def keep_up_to_date() -> None:
+            before, ended = first, False
             try:
-                while not last and not replaced.is_set():
-                    last = self._has_ended(_EVERY)
+                while not ended and not replaced.is_set():
+                    ended = self._has_ended(_EVERY)
                     now = self._html()
                     if now != before and not replaced.is_set():
                         place.update(HTML(now))
                         before = now
-            except Exception:  # the notebook is gone, or doesn't take it: what it shows stays
+            except Exception:  # the notebook is closed, or refuses it: what it shows stays
                 _logger.debug("a notebook is no longer kept up to date", exc_info=True)
 
-        Thread(target=go_on, name="trident-notebook", daemon=True).start()
+        Thread(target=keep_up_to_date, name="trident-notebook", daemon=True).start()

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trident.drpc.errors import DRPCAccessError
+from trident.page.content import Content, content_of
 from trident.page.document import document, policy
 from trident.page.feed import Feed
-from trident.page.shown import Shown, shown
 from trident.server.access import Access
 from trident.server.application import Handler, route, token_of
 from trident.server.responses import StreamedResponse, error_response, failure, response
@@ -39,27 +39,26 @@ def page_routes(
 ) -> tuple[list[Route], Feed]:
     """The routes ``GET /``, ``/events``, ``/figures.json`` and ``/plan.json``.
 
-    `access` calls them ``"page"``. As browsers ask people for a password, not for a token, the
-    password is the token then, and the name is anything. `drawn` and `explained` are what `to_dict`
-    and `explain` make of each topology. `figures` is called at most once a second,
-    in a thread of its own. The feed has to be closed at the end, for what is sent to watchers to
-    end.
+    `access` calls them ``"page"``. Browsers ask people for a name and a password, not for a token:
+    the password is the token, and the name is ignored. `drawn` and `explained` are what `to_dict`
+    and `explain` make of each topology. `figures` is called at most once a second, in a thread of
+    its own. The feed has to be closed at the end, so that the streams to watchers end.
     """
 
-    def look() -> Shown:
-        return shown(figures(), drawn)
+    def look() -> Content:
+        return content_of(figures(), drawn)
 
     feed = Feed(look)
 
-    # Made once a look, as the event loop waits for it: milliseconds for a large topology.
-    made: tuple[Shown | None, bytes] = (None, b"")
+    # Made once for each content, as it blocks the event loop: milliseconds for a large topology.
+    cached: tuple[Content | None, bytes] = (None, b"")
 
     async def page(request: Request) -> Response:
-        nonlocal made
+        nonlocal cached
         now = await feed.latest()
-        if made[0] is not now:
-            made = now, document(drawn, explained, now).encode()
-        return response(200, made[1], *_HTML)
+        if cached[0] is not now:
+            cached = now, document(drawn, explained, now).encode()
+        return response(200, cached[1], *_HTML)
 
     async def events(request: Request) -> Response:
         if feed.full:
@@ -74,11 +73,11 @@ def page_routes(
         return response(200, json.dumps(drawn).encode(), _FRESH)
 
     found = {"/": page, "/events": events, "/figures.json": latest, "/plan.json": plan}
-    routes = [route(path, _for_those_allowed(access, answer)) for path, answer in found.items()]
+    routes = [route(path, _check_access(access, answer)) for path, answer in found.items()]
     return routes, feed
 
 
-def _for_those_allowed(access: Access, answer: Handler) -> Handler:
+def _check_access(access: Access, answer: Handler) -> Handler:
     async def checked(request: Request) -> Response:
         try:
             access.check(PAGE, token_of(request) or _password(request))
@@ -107,5 +106,5 @@ def _password(request: Request) -> str | None:
         return None
     try:
         return b64decode(given, validate=True).decode().partition(":")[2] or None
-    except ValueError:  # of which a UnicodeDecodeError is one
+    except ValueError:  # which includes UnicodeDecodeError
         return None

@@ -1,8 +1,8 @@
 """All that changes on a page: texts by the id of their element, and the rows of tables.
 
-The server writes them into the page that it sends, and into events; the browser puts those of an
-event where the others were, as text. So there is one place that says how figures look, and nothing
-that comes with them is ever taken for markup.
+The server writes them into the page that it sends, and into events. The browser puts those of an
+event in the place of the others, as text. So one place says how figures look, and nothing that
+comes with them can be taken for markup.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ _LONGEST_NOTE = 48
 """Characters of a line in a drawing, which has room for no more."""
 _EMPTY: list[Row] = [("none",)]
 
-
 NONE = "-"
-"""Where there is no figure."""
+"""The text of an unknown figure."""
 _LONGEST = 500
 _PARTS_OF_RUN = ("compute", "write", "spark")
-"""What engines tell of the step ``run``."""
+"""The parts of the step ``run`` that engines report."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class Content:
     """What a page shows at one moment.
 
-    `texts` are by the id of their element, `rows` by the id of the body of their table, and
-    `failed` the ids of the lines in drawings that are of groups which have failed.
+    `texts` are by the id of their element, `rows` by the id of the body of their table. `failed`
+    has the ids of the lines in drawings of groups that have failed.
     """
 
     figures: Mapping[str, Any]
@@ -45,8 +44,8 @@ class Shown:
     rows: Mapping[str, Sequence[Row]]
     failed: Sequence[str] = ()
 
-    def since(self, before: Shown | None) -> dict[str, Any]:
-        """What is not as it was before, as JSON values; empty where all is."""
+    def since(self, before: Content | None) -> dict[str, Any]:
+        """Return what has changed, as JSON values; empty if nothing has."""
         if before is None:
             return {
                 **{"status": self.status, "failed": self.failed},
@@ -62,8 +61,8 @@ class Shown:
         return changed
 
 
-def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Shown:
-    """What a page shows of some figures."""
+def content_of(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Content:
+    """Return what a page shows of some figures."""
     groups, queries = figures["groups"], figures["queries"]
     texts = {"status": status_text(figures)}
     group_of = {each["group"]: each for each in reversed(groups)}
@@ -75,23 +74,23 @@ def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Sho
         if is_group and has_failed(group_of.get(name, {})):
             failed.append(id)
     rows: dict[str, list[Row]] = {
-        "groups": [_group(each) for each in groups],
-        "more": [_more(each) for each in groups],
-        "steps": [row for each in groups for row in _steps(each)],
+        "groups": [_group_row(each) for each in groups],
+        "more": [_work_row(each) for each in groups],
+        "steps": [row for each in groups for row in _step_rows(each)],
         "failures": [
             (each["group"], reason, whole(count))
             for each in groups
             for reason, count in sorted(each["failures"].items(), key=lambda found: -found[1])
         ],
-        "errors": _errors(groups),
-        "recent": _recent(groups),
-        "queries": [_query(each) for each in queries],
+        "errors": _error_rows(groups),
+        "recent": _batch_rows(groups),
+        "queries": [_query_row(each) for each in queries],
     }
-    return Shown(
+    return Content(
         figures,
         figures["status"],
         {id: printable(text) for id, text in texts.items()},
-        {id: [_printable(row) for row in found or _EMPTY] for id, found in rows.items()},
+        {id: [_printable(row) for row in table or _EMPTY] for id, table in rows.items()},
         failed,
     )
 
@@ -101,7 +100,7 @@ def _printable(row: Row) -> Row:
 
 
 def status_text(figures: Mapping[str, Any]) -> str:
-    """What is said of the whole, in one line."""
+    """Say in one line how the whole is."""
     if figures["status"] == "elsewhere":
         return "The topology runs elsewhere; its queries are answered here."
     failed = [each for each in figures["groups"] if has_failed(each)]
@@ -109,26 +108,26 @@ def status_text(figures: Mapping[str, Any]) -> str:
     return f"{figures['status']}, started {moment(figures.get('since'))}{errors}"
 
 
-def has_failed(told: Mapping[str, Any]) -> bool:
-    """Whether a group has failed, of what its figures tell."""
-    return told.get("status") == "failed"
+def has_failed(group: Mapping[str, Any]) -> bool:
+    """Whether a group has failed, by its figures."""
+    return group.get("status") == "failed"
 
 
-def tells_failure(row: Row) -> bool:
-    """Whether a row of the groups is of one that has failed."""
+def is_failed_row(row: Row) -> bool:
+    """Whether a row of the table of groups is that of a failed one."""
     return len(row) > 1 and str(row[1]).startswith("failed")
 
 
-def last_error(told: Mapping[str, Any], longest: int = _LONGEST_ERROR) -> str:
-    """What a group has failed with, of what its figures tell; empty where they don't."""
-    if not told["errors"]:
+def last_error(group: Mapping[str, Any], longest: int = _LONGEST_ERROR) -> str:
+    """Return what a group has failed with, by its figures; empty if they don't have it."""
+    if not group["errors"]:
         return ""
-    error = told["errors"][-1]
-    return shortened(" ".join(f"{error['reason']}: {error['message']}".split()), longest)
+    error = group["errors"][-1]
+    return shorten(" ".join(f"{error['reason']}: {error['message']}".split()), longest)
 
 
 def note_ids(plans: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """The ids of the lines of figures in drawings, by what they are of."""
+    """Return the ids of the lines of figures in drawings, by their group or query."""
     groups = dict.fromkeys(group["id"] for plan in plans for group in plan["groups"])
     queries = dict.fromkeys(query["function"] for plan in plans for query in plan["queries"])
     return {
@@ -137,52 +136,52 @@ def note_ids(plans: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
     }
 
 
-def _group_note(told: Mapping[str, Any] | None) -> str:
-    if told is None:
+def _group_note(group: Mapping[str, Any] | None) -> str:
+    if group is None:
         return "runs elsewhere"
-    if has_failed(told):
-        return shortened(f"failed · {last_error(told)}", _LONGEST_NOTE)
-    batch = "no batch yet" if told["txid"] is None else f"batch {told['txid']}"
-    return f"{told['status']} · {batch} · {rate(told['tuples_per_second'])} tuples/s"
+    if has_failed(group):
+        return shorten(f"failed · {last_error(group)}", _LONGEST_NOTE)
+    batch = "no batch yet" if group["txid"] is None else f"batch {group['txid']}"
+    return f"{group['status']} · {batch} · {rate(group['tuples_per_second'])} tuples/s"
 
 
-def _query_note(told: Mapping[str, Any] | None) -> str:
-    if told is None:
+def _query_note(query: Mapping[str, Any] | None) -> str:
+    if query is None:
         return "no figures"
-    calls = f"{whole(told['calls'])} call{'s' * (told['calls'] != 1)}"
-    return calls if told["p50"] is None else f"{calls} · half within {duration(told['p50'])}"
+    calls = f"{whole(query['calls'])} call{'s' * (query['calls'] != 1)}"
+    return calls if query["p50"] is None else f"{calls} · half within {duration(query['p50'])}"
 
 
-def _group(told: Mapping[str, Any]) -> Row:
+def _group_row(group: Mapping[str, Any]) -> Row:
     return (
-        told["group"],
-        f"failed: {last_error(told)}" if has_failed(told) else told["status"],
-        batch_id(told["txid"]),
-        whole(told["tuples"]),
-        rate(told["tuples_per_second"]),
-        whole(told["attempts"]),
-        whole(sum(told["failures"].values())),
-        shortened(lag(told["lag"])),
+        group["group"],
+        f"failed: {last_error(group)}" if has_failed(group) else group["status"],
+        batch_id(group["txid"]),
+        whole(group["tuples"]),
+        rate(group["tuples_per_second"]),
+        whole(group["attempts"]),
+        whole(sum(group["failures"].values())),
+        shorten(lag(group["lag"])),
     )
 
 
-def _more(told: Mapping[str, Any]) -> Row:
+def _work_row(group: Mapping[str, Any]) -> Row:
     names = ("batches", "keys_read", "keys_written", "cache_hits", "late")
-    counts = [*(told[name] for name in names), sum(told["bad_tuples"].values())]
-    shown = map(whole, [*counts, told["dead_letters"]])
-    return (told["group"], told["engine"] or NONE, *shown)
+    counts = [*(group[name] for name in names), sum(group["bad_tuples"].values())]
+    return (group["group"], group["engine"] or NONE, *map(whole, [*counts, group["dead_letters"]]))
 
 
-def _steps(told: Mapping[str, Any]) -> Iterator[Row]:
-    total = sum(steps_of(told["seconds"]).values()) or 1.0
-    for step in in_order(told["seconds"]):
-        seconds = told["seconds"][step]
-        each = duration(seconds / told["batches"]) if told["batches"] else NONE
+def _step_rows(group: Mapping[str, Any]) -> Iterator[Row]:
+    total = sum(steps_of(group["seconds"]).values()) or 1.0
+    for step in in_order(group["seconds"]):
+        seconds = group["seconds"][step]
+        each = duration(seconds / group["batches"]) if group["batches"] else NONE
         share = min(seconds / total, 1.0)
-        yield (told["group"], step_name(step), each, f"{share:.0%}", share)
+        yield (group["group"], step_name(step), each, f"{share:.0%}", share)
 
 
-def _errors(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+def _error_rows(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The last errors of all groups, the newest first."""
     found = [(error["at"], each["group"], error) for each in groups for error in each["errors"]]
     found.sort(key=lambda error: error[0], reverse=True)
     return [
@@ -191,16 +190,16 @@ def _errors(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
             group,
             batch_id(error["txid"]),
             whole(error["attempt"]),
-            shortened(error["reason"]),
-            shortened(error["message"]),
-            shortened(error["frame"], 1000),
+            shorten(error["reason"]),
+            shorten(error["message"]),
+            shorten(error["frame"], 1000),
         )
         for at, group, error in found[:_ERRORS]
     ]
 
 
-def _recent(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """The last batches, those of each group together, the newest first."""
+def _batch_rows(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The last batches of each group, the newest first."""
     return [
         (
             each["group"],
@@ -216,9 +215,9 @@ def _recent(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def _query(told: Mapping[str, Any]) -> Row:
-    counts = (whole(told[name]) for name in ("calls", "failed", "waiting"))
-    return (told["function"], *counts, duration(told["p50"]), duration(told["p99"]))
+def _query_row(query: Mapping[str, Any]) -> Row:
+    counts = (whole(query[name]) for name in ("calls", "failed", "waiting"))
+    return (query["function"], *counts, duration(query["p50"]), duration(query["p99"]))
 
 
 def whole(number: int | None) -> str:
@@ -226,17 +225,14 @@ def whole(number: int | None) -> str:
 
 
 def batch_id(txid: int | None) -> str:
-    """The id of a batch, which is no amount."""
     return NONE if txid is None else str(txid)
 
 
 def rate(number: float) -> str:
-    """So many a second."""
     return f"{number:,.0f}" if number >= 10 or not number else f"{number:.1f}"
 
 
 def duration(seconds: float | None) -> str:
-    """How long something took."""
     if seconds is None:
         return NONE
     if seconds < 1e-3:
@@ -246,44 +242,44 @@ def duration(seconds: float | None) -> str:
 
 
 def steps_of(seconds: Mapping[str, float]) -> dict[str, float]:
-    """The steps of a batch, without those that are a part of another one."""
+    """Return the steps of a batch that are no part of another step."""
     return {step: took for step, took in seconds.items() if step not in _PARTS_OF_RUN}
 
 
 def in_order(seconds: Mapping[str, float]) -> list[str]:
-    """The steps in their order, each before those that are a part of it."""
+    """Return the steps in their order, each before its parts."""
     steps = list(seconds)
     parts = _PARTS_OF_RUN if "run" in seconds else ()
     return sorted(steps, key=lambda step: steps.index("run" if step in parts else step))
 
 
 def step_name(step: str) -> str:
-    """What a step is called, beside those that it is a part of."""
+    """Name a step, with the step that it is a part of."""
     return f"run: {step}" if step in _PARTS_OF_RUN else step
 
 
 def moment(iso: str | None) -> str:
-    """A time, to the second, in UTC as it came."""
+    """Write a time to the second."""
     if not iso:
         return NONE
     zone = " UTC" if iso.endswith(("Z", "+00:00")) else ""
     return f"{iso[:19].replace('T', ' ')}{zone}"
 
 
-def lag(told: Mapping[str, Any] | None) -> str:
-    """How far a group is behind its sources."""
-    if told is None:
+def lag(given: Mapping[str, Any] | None) -> str:
+    """Say how far a group is behind its sources."""
+    if given is None:
         return NONE
-    tuples, detail = told.get("tuples"), told.get("detail") or ""
+    tuples, detail = given.get("tuples"), given.get("detail") or ""
     if tuples is None:
         return detail or NONE
-    held = told.get("held_back")
+    held = given.get("held_back")
     behind = f", and {whole(held)} behind open transactions" if held else ""
     return f"{whole(tuples)} tuple{'s' * (tuples != 1)}{behind}{f' ({detail})' if detail else ''}"
 
 
-def shortened(text: object, longest: int = _LONGEST) -> str:
-    """The beginning of a text that may be long."""
+def shorten(text: object, longest: int = _LONGEST) -> str:
+    """Return the beginning of a text that may be long."""
     if text is None:
         return NONE
     found = str(text)
