@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from threading import Thread
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ from tests.backends.rows.test_rows import write
 from trident import FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows import RefusedRowError, TableMismatchError
 from trident.backends.rows.catalog import catalog
+from trident.backends.rows.conformance import Writer
 from trident.backends.rows.copying import copy
 from trident.backends.rows.urls import database_from_url
 from trident.states.errors import StateError, StateUnavailableError
@@ -273,6 +275,24 @@ def test_the_staging_table_does_not_grow_with_what_was_deleted(
         "SELECT max(pg_relation_size(oid)) FROM pg_class WHERE relname LIKE 'trident_der_laden%'"
     ).fetchall()
     assert size < 2 * 2**20  # all batches are 4 MB
+
+
+def test_a_batch_that_the_driver_writes_waits_for_nine_answers(
+    postgres_server: Served, tmp_path: Path
+) -> None:
+    rows = Rows(postgres_server.url, f"t{uuid4().hex[:12]}", "id")
+    writer = Writer(rows, {"id": "long", "n": "long"}, uuid4().hex)
+    writer.write(1, (1, 1))
+    with database_from_url(postgres_server.url).engine.connect() as connection:
+        session = connection.connection.driver_connection.pgconn  # the one that is used again
+    trace = tmp_path / "trace"
+    with trace.open("w") as file:
+        session.trace(file.fileno())
+        writer.write(2, (1, 2), (2, 2))
+        session.untrace()
+    sent = trace.read_text()
+    assert sent.count("CopyInResponse") == 1
+    assert sent.count("ReadyForQuery") == 8
 
 
 def test_a_connection_that_the_server_has_ended_is_opened_anew(postgres_server: Served) -> None:
