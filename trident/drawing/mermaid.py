@@ -9,9 +9,9 @@ from trident.states.printable import one_line
 
 
 def to_mermaid(plan: Mapping[str, Any]) -> str:
-    """A flowchart: a box for each step, framed by stage, exchanges on the arrows, states round.
+    """Draw a plan, the result of `to_dict`, as a flowchart.
 
-    `plan` is what `to_dict` makes of one.
+    Steps are boxes, framed by stage; exchanges are on the arrows; states are round.
     """
     nodes = {node["id"]: node for node in plan["nodes"]}
     states = {state["name"]: state["id"] for state in plan["states"]}
@@ -57,7 +57,7 @@ def _arrows(
 
 
 def _text(text: str) -> str:
-    """A text in quotes, in one line, with Mermaid's markup characters as entities."""
+    """Put a text in quotes, in one line, with Mermaid's markup characters as entities."""
     entities = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
     words = one_line(" ".join(text.split()))
     return f'"{"".join(entities.get(letter, letter) for letter in words)}"'

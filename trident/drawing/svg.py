@@ -1,8 +1,8 @@
 """The plan as a drawing in SVG: stages with their steps, exchanges, states and queries.
 
-What makes batches is on the left, its stages from top to bottom; states are in the middle, beside
-the steps that update them; queries are on the right. A drawing has its own colours, for light and
-for dark, no script, and fetches nothing.
+Groups are on the left, their stages from top to bottom. States are in the middle, beside the steps
+that update them; queries are on the right. A drawing has its own colours, for light and for dark,
+no script, and fetches nothing.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ _NO_NOTES: Mapping[tuple[str, str], Note] = MappingProxyType({})
 
 
 def to_svg(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note] = _NO_NOTES) -> str:
-    """A drawing of a plan.
+    """Draw a plan.
 
-    `plan` is what `to_dict` makes of one; notes are by ``("group", id)`` or ``("query",
-    function)``. The ``<svg>`` element may stand in a file by itself, or in HTML.
+    `plan` is the result of `to_dict`; notes are by ``("group", id)`` or ``("query", function)``.
+    The ``<svg>`` element may stand in a file by itself, or in HTML.
     """
-    return _drawn(plan, notes, f"<style>{STYLE}</style>")
+    return _draw(plan, notes, f"<style>{STYLE}</style>")
 
 
 def unstyled_svg(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note]) -> str:
-    """The same without its style, for a document that has `STYLE` elsewhere."""
-    return _drawn(plan, notes, "")
+    """Draw a plan without the style, for a document that has `STYLE` elsewhere."""
+    return _draw(plan, notes, "")
 
 
-def _drawn(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note], style: str) -> str:
+def _draw(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note], style: str) -> str:
     nodes = {node["id"]: node for node in plan["nodes"]}
     on_left = [node for node in nodes.values() if node["group"] is not None and _uses_state(node)]
     on_right = [node for node in nodes.values() if node["query"] is not None and _uses_state(node)]
-    left, x = _stacked(groups(plan["groups"], nodes, notes), _MARGIN)
+    left, x = _stack(groups(plan["groups"], nodes, notes), _MARGIN)
     left_channels = x + 14
     states_at = x + 36 + _LANE * len(on_left) if left and plan["states"] else x
     x = states_at + _width_of_states(plan["states"])
     right_channels = x + 20
     x += 40 + _LANE * len(on_right) if plan["queries"] and (left or plan["states"]) else 0
-    right, x = _stacked(queries(plan["queries"], nodes, notes), x)
+    right, x = _stack(queries(plan["queries"], nodes, notes), x)
     parts = [*left, *right]
     ends = {id: (at[0] + x, at[1] + y) for at, part in parts for id, (x, y) in part.ends.items()}
-    states = _placed(plan["states"], nodes, ends, states_at)
+    states = _place_states(plan["states"], nodes, ends, states_at)
     elements = []
     for at, part in parts:
         elements += [f'<g transform="translate({at[0]:g} {at[1]:g})">', *part.elements, "</g>"]
@@ -90,30 +90,30 @@ def _svg(label: str, size: Point, style: str, elements: Sequence[str]) -> str:
 
 
 def _label(plan: Mapping[str, Any]) -> str:
-    told = [f"group {each['id']}" for each in plan["groups"]]
-    told += [f"state {each['name']}" for each in plan["states"]]
-    told += [f"query {each['function']}" for each in plan["queries"]]
-    return f"Topology: {', '.join(told)}" if told else "Topology without streams"
+    parts = [f"group {each['id']}" for each in plan["groups"]]
+    parts += [f"state {each['name']}" for each in plan["states"]]
+    parts += [f"query {each['function']}" for each in plan["queries"]]
+    return f"Topology: {', '.join(parts)}" if parts else "Topology without streams"
 
 
 def _uses_state(node: Mapping[str, Any]) -> bool:
     return node["updates"] is not None or node["reads"] is not None
 
 
-def _stacked(parts: Sequence[DrawnBox], x: float) -> tuple[list[tuple[Point, DrawnBox]], float]:
-    """Parts below each other, each with its upper left corner; and the right side of them all."""
-    y, found = _MARGIN, []
+def _stack(parts: Sequence[DrawnBox], x: float) -> tuple[list[tuple[Point, DrawnBox]], float]:
+    """Put parts below each other; return each with its upper left corner, and their right side."""
+    y, placed = _MARGIN, []
     for part in parts:
-        found.append(((x, y), part))
+        placed.append(((x, y), part))
         y += part.size[1] + BESIDE
-    return found, x + max((part.size[0] for part in parts), default=0.0)
+    return placed, x + max((part.size[0] for part in parts), default=0.0)
 
 
 @dataclass(frozen=True)
 class _State:
-    """A state, and where it is drawn."""
+    """A state, as `to_dict` describes it, and where it is drawn."""
 
-    told: Mapping[str, Any]
+    state: Mapping[str, Any]
     x: float
     y: float
     width: float
@@ -124,25 +124,25 @@ class _State:
         return self.y + self.height / 2
 
     def elements(self) -> Iterator[str]:
-        """A cylinder, with what is to know of the state."""
+        """A cylinder, with lines about the state."""
         half = self.width / 2
         top = f"M{self.x:g} {self.y:g}a{half:g} 6 0 0 0 {self.width:g} 0"
         yield "<g>"
-        if why := self.told["why"]:
-            yield f"<title>{escaped(' '.join([why, self.told['advice'] or '']).strip())}</title>"
+        if why := self.state["why"]:
+            yield f"<title>{escaped(' '.join([why, self.state['advice'] or '']).strip())}</title>"
         yield (
             f'<path class="card" d="M{self.x:g} {self.y:g}v{self.height:g}a{half:g} 6 0 0 0 '
             f'{self.width:g} 0v{-self.height:g}a{half:g} 6 0 0 0 {-self.width:g} 0z"/>'
         )
         yield f'<path class="card" d="{top}"/>'
-        for index, (kind, text) in enumerate(_lines(self.told)):
+        for index, (kind, text) in enumerate(_lines(self.state)):
             y = self.y + _PAD + 16 + index * _LINE
             yield text_line(kind, self.x + _PAD, y, text, _LONGEST)
         yield "</g>"
 
 
 def _lines(state: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The class and the text of each line of a state."""
+    """Return the class and the text of each line of a state."""
     lines = [("name", state["name"])]
     level = state["guarantee"]
     if level is None:
@@ -158,8 +158,8 @@ def _lines(state: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("faint", state["label"]))
     else:
         lines.append(("faint", store["kind"]))
-        where = "/".join(part for part in (store["host"], store["database"]) if part)
-        lines += [("faint", where)] if where else []
+        location = "/".join(part for part in (store["host"], store["database"]) if part)
+        lines += [("faint", location)] if location else []
         lines += [("faint", f"prefix {store['prefix']}")] if store["prefix"] else []
     return [(kind, clipped(text, _LONGEST)) for kind, text in lines]
 
@@ -169,26 +169,26 @@ def _width_of_states(states: Sequence[Mapping[str, Any]]) -> float:
     return max(lines) + 2 * _PAD if lines else 0.0
 
 
-def _placed(
+def _place_states(
     states: Sequence[Mapping[str, Any]],
     nodes: Mapping[int, Mapping[str, Any]],
     ends: Mapping[int, Point],
     x: float,
 ) -> dict[str, _State]:
-    """Each state beside the step that updates it, or else those that read it; by name."""
-    wanted = {}
+    """Put each state beside the step that updates it, or else those that read it; by name."""
+    middles = {}
     for state in states:
         for use in ("reads", "updates"):
-            used = [ends[id][1] for id, node in nodes.items() if node[use] == state["name"]]
-            if used:
-                wanted[state["name"]] = sum(used) / len(used)
-    wide, y, found = _width_of_states(states), _MARGIN, {}
-    for state in sorted(states, key=lambda state: wanted.get(state["name"], _MARGIN)):
+            users = [ends[id][1] for id, node in nodes.items() if node[use] == state["name"]]
+            if users:
+                middles[state["name"]] = sum(users) / len(users)
+    wide, y, placed = _width_of_states(states), _MARGIN, {}
+    for state in sorted(states, key=lambda state: middles.get(state["name"], _MARGIN)):
         high = len(_lines(state)) * _LINE + 2 * _PAD
-        y = max(y, wanted.get(state["name"], _MARGIN) - high / 2)
-        found[state["name"]] = _State(state, x, y, wide, high)
+        y = max(y, middles.get(state["name"], _MARGIN) - high / 2)
+        placed[state["name"]] = _State(state, x, y, wide, high)
         y += high + BESIDE
-    return found
+    return placed
 
 
 def _channels(
@@ -197,11 +197,13 @@ def _channels(
     states: Mapping[str, _State],
     first: float,
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """Where each arrow between a step and a state runs up or down: the longest on the left, so that
-    those that end between its ends don't cross it."""
+    """Yield where each arrow between a step and a state runs up or down.
 
-    def far(node: Mapping[str, Any]) -> float:
+    The longest is on the left, so that those that end between its ends don't cross it.
+    """
+
+    def height(node: Mapping[str, Any]) -> float:
         return abs(ends[node["id"]][1] - states[node["updates"] or node["reads"]].middle)
 
-    for lane, node in enumerate(sorted(users, key=far, reverse=True)):
+    for lane, node in enumerate(sorted(users, key=height, reverse=True)):
         yield first + _LANE * lane, node

@@ -13,16 +13,16 @@ from typing import Any
 from trident.drawing.svg_shapes import Point, arrow, clipped, text_line, width
 
 BESIDE = 24.0
-"""How far boxes beside each other are apart."""
+"""The distance of boxes beside each other."""
 _BELOW = 50.0
 _ROW, _HEAD, _PAD = 19.0, 24.0, 12.0
 _TITLE, _NOTE = 28.0, 18.0
 _NOTED = 340.0
-"""How wide a part with a note is at least, as its text may change while it is looked at."""
+"""The least width of a part with a note, as its text may change while it is shown."""
 _LANE = 8.0
 _IN, _JOIN, _OUT = 36.0, 34.0, 10.0
-"""How far from a card's left side arrows come in, and above it those of lanes join them; how far
-above its end they leave it for a lane."""
+"""How far from a card's left side arrows come in; how far above it arrows from lanes join them; how
+far above its end arrows leave it for a lane."""
 _LONGEST_STEP, _LONGEST_WAY, _LONGEST_TITLE = 58, 44, 80
 _FIXED = "\N{NO-BREAK SPACE}"
 _CLOCKS = {"spout": "spouts", "dataframe": "Structured Streaming", "requests": "requests"}
@@ -48,8 +48,8 @@ class Note:
 class DrawnBox:
     """A group or a query, drawn with its upper left corner at (0, 0).
 
-    `ends` has for each step that has to do with a state, by its id, where the arrow between the two
-    is at its card.
+    `ends` has for each step that uses a state, by its id, where the arrow between the two meets its
+    card.
     """
 
     size: Point
@@ -58,30 +58,30 @@ class DrawnBox:
 
 
 def groups(
-    told: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
+    given: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
 ) -> list[DrawnBox]:
-    """Groups, as `to_dict` tells of them; states are on their right."""
+    """Draw groups, as `to_dict` describes them; states are on their right."""
     frames = [
         _Frame(f"group {each['id']}", _CLOCKS[each["clock"]], notes.get(("group", each["id"])))
-        for each in told
+        for each in given
     ]
-    return _as_wide_as_the_widest(frames, told, nodes, right=True)
+    return _draw_boxes(frames, given, nodes, right=True)
 
 
 def queries(
-    told: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
+    given: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
 ) -> list[DrawnBox]:
-    """Queries, likewise; states are on their left."""
+    """Draw queries, likewise; states are on their left."""
     frames = [
         _Frame(f"query {each['function']}", "", notes.get(("query", each["function"])))
-        for each in told
+        for each in given
     ]
-    return _as_wide_as_the_widest(frames, told, nodes, right=False)
+    return _draw_boxes(frames, given, nodes, right=False)
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """What is written on a part."""
+    """The frame of a group or a query, with its texts."""
 
     title: str
     more: str
@@ -93,31 +93,32 @@ class _Frame:
 
     @property
     def width(self) -> float:
-        """How wide it is, without the room at the sides."""
+        """Its width, without the room at the sides."""
         title = clipped(self.title, _LONGEST_TITLE)
         found = width(title, "title") + width(self.more, "faint") + 24
         return max(found, width(self.note.text, "note") * 1.2, _NOTED) if self.note else found
 
     def elements(self, size: Point) -> list[str]:
-        """It, and the box around it all."""
-        made = [f'<rect class="frame" width="{size[0]:g}" height="{size[1]:g}" rx="8"/>']
-        made.append(text_line("title", _PAD, 20, self.title, _LONGEST_TITLE))
+        """Draw the frame around a size."""
+        elements = [f'<rect class="frame" width="{size[0]:g}" height="{size[1]:g}" rx="8"/>']
+        elements.append(text_line("title", _PAD, 20, self.title, _LONGEST_TITLE))
         if self.more:
-            made.append(text_line("faint", size[0] - _PAD, 20, self.more, 40, "end"))
+            elements.append(text_line("faint", size[0] - _PAD, 20, self.more, 40, "end"))
         if self.note:
             kind = "note failed" if self.note.failed else "note"
-            made.append(text_line(kind, _PAD, _TITLE + 9, self.note.text, 200, id=self.note.id))
-        return made
+            elements.append(text_line(kind, _PAD, _TITLE + 9, self.note.text, 200, id=self.note.id))
+        return elements
 
 
-def _as_wide_as_the_widest(
-    frames: Sequence[_Frame], told: Sequence[Mapping[str, Any]], nodes: Nodes, *, right: bool
+def _draw_boxes(
+    frames: Sequence[_Frame], given: Sequence[Mapping[str, Any]], nodes: Nodes, *, right: bool
 ) -> list[DrawnBox]:
+    """Draw all boxes as wide as the widest of them."""
     least = 0.0
     for _ in range(2):
         parts = [
             _part(frame, each["stages"], nodes, least, right=right)
-            for frame, each in zip(frames, told, strict=True)
+            for frame, each in zip(frames, given, strict=True)
         ]
         least = max((part.size[0] for part in parts), default=0.0)
     return parts
@@ -162,7 +163,8 @@ def _part(
 
 
 def lanes(arrows: Sequence[Point]) -> dict[Point, int]:
-    """The lane of each arrow, from one place in a row to another, that passes others, from 0 on."""
+    """Return the lane, from 0 on, of each arrow from one place in a row to another that passes
+    others."""
     taken: list[float] = []
     found = {}
     for upper, lower in sorted(arrows):
@@ -208,7 +210,7 @@ def _stage_title(stage: Mapping[str, Any]) -> str:
 
 
 def _way_text(stage: Mapping[str, Any]) -> str:
-    """How tuples come into a stage; empty where they begin there."""
+    """Return how tuples come into a stage; empty if they begin there."""
     if not stage["exchange"]:
         return ""
     combined = ", combined first" if stage["combined"] else ""

@@ -48,7 +48,7 @@ stroke-width:4px;stroke-linejoin:round}
 
 
 def width(text: str, kind: str) -> float:
-    """How wide a text of some class is, at most."""
+    """Return how wide a text of a class is at most."""
     if kind.startswith(("step", "name")):
         return columns(text) * _COLUMN
     heavy = kind in ("title", "note", "sure", "unsure")
@@ -56,7 +56,7 @@ def width(text: str, kind: str) -> float:
 
 
 def arrow(kind: str, points: Sequence[Point]) -> Iterator[str]:
-    """A line along the axes, with round corners, and its head at the last point."""
+    """Draw a line along the axes, with round corners, and its head at the last point."""
     way = [point for point, before in zip(points, [None, *points], strict=False) if point != before]
     (x0, y0), (x, y) = way[-2:]
     if abs(y - y0) < 0.5:
@@ -72,25 +72,25 @@ def arrow(kind: str, points: Sequence[Point]) -> Iterator[str]:
 def _line(points: Sequence[Point]) -> str:
     steps = ["M{:g} {:g}".format(*points[0])]
     for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
-        far = min(7.0, _far(before, (x, y)) / 2, _far((x, y), after) / 2)
-        (bx, by), (ax, ay) = (_towards((x, y), other, far) for other in (before, after))
+        radius = min(7.0, _distance(before, (x, y)) / 2, _distance((x, y), after) / 2)
+        (bx, by), (ax, ay) = (_towards((x, y), other, radius) for other in (before, after))
         steps.append(f"L{bx:g} {by:g}Q{x:g} {y:g} {ax:g} {ay:g}")
     return "".join([*steps, "L{:g} {:g}".format(*points[-1])])
 
 
-def _far(one: Point, other: Point) -> float:
+def _distance(one: Point, other: Point) -> float:
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
-def _towards(point: Point, other: Point, far: float) -> Point:
-    share = far / (_far(point, other) or 1.0)
+def _towards(point: Point, other: Point, distance: float) -> Point:
+    share = distance / (_distance(point, other) or 1.0)
     return point[0] + (other[0] - point[0]) * share, point[1] + (other[1] - point[1]) * share
 
 
 def text_line(
     kind: str, x: float, y: float, text: str, most: int, anchor: str = "", id: str = ""
 ) -> str:
-    """A line of text, cut after so many columns; the whole is shown by what hovers."""
+    """Draw a line of text, cut after `most` columns; the whole text is its tooltip."""
     shown = clipped(text, most)
     whole = f"<title>{escaped(text)}</title>" if shown != text else ""
     more = f' text-anchor="{anchor}"' if anchor else ""

@@ -12,7 +12,7 @@ from trident.batch.progress import BatchProgress
 from trident.figures.run_figures import iso
 
 WINDOW = 10.0
-"""Over how many of the last seconds tuples per second are counted."""
+"""The last seconds over which tuples per second are counted."""
 _ERRORS = 20
 _SUMS = ("tuples", "keys_read", "keys_written", "cache_hits", "late")
 
@@ -31,18 +31,18 @@ class GroupFigures:
         self._failures: Counter[str] = Counter()
         self._bad: Counter[str] = Counter()
         self._errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
-        # When the first batch of each of the last seconds was finished, and the tuples before it.
+        # For each of the last seconds when its first batch was finished, and the tuples before it.
         self._marks: deque[tuple[float, int]] = deque(maxlen=int(WINDOW) + 1)
 
     def begin(self, txid: int | None) -> None:
-        """Learn the last batch that earlier runs have committed; None where there is none."""
+        """Learn the last batch that earlier runs have committed, if any."""
         self._txid = txid
 
     def add(self, progress: BatchProgress) -> None:
         with self._lock:
             self._txid = progress.txid
             if not progress.attempts:
-                return  # only passed over: it is counted already, perhaps by an earlier run
+                return  # a replay, which was counted before, perhaps by an earlier run
             self._mark(progress.at)
             self._engine = progress.engine or self._engine
             self._batches += 1
@@ -65,7 +65,7 @@ class GroupFigures:
             self._keep(attempt, attempt.txid, attempt.attempt, attempt.frame)
 
     def ended(self, end: GroupEnded, frame: str | None) -> None:
-        """Keep what the group failed with, unless that is what its last attempt did."""
+        """Keep what the group failed with, unless its last attempt failed with the same."""
         with self._lock:
             last = self._errors[-1] if self._errors else {}
             same = last.get("reason") == end.reason and last["message"] in (end.message or "")
@@ -98,7 +98,7 @@ class GroupFigures:
     # All below is called with the lock.
 
     def _mark(self, at: float) -> None:
-        """Note when a second begins, and the tuples until then."""
+        """Note when a second begins, and the number of tuples before it."""
         if self._marks and at < self._marks[-1][0]:  # the clock was set back
             self._marks.clear()
         if not self._marks or at >= self._marks[-1][0] + 1.0:

@@ -1,4 +1,4 @@
-"""Takes what happens in a batch group, and hands it to its figures, its listeners and the log."""
+"""Hands what happens in a batch group to its figures, its listeners and the log."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class GroupMonitor(Monitor):
         self._began: GroupStarted | None = None
         self._end: GroupEnded | None = None
         self._listening: tuple[Listening, ...] = ()
-        # So that a listener is told of one event after the other, the start first; a callback may
-        # listen itself.
+        # So that a listener gets one event after the other, the start first; a callback may listen
+        # itself.
         self._telling = threading.RLock()
         self._teller: int | None = None
         self._silent_until = self._silent_of_bad_until = 0.0
@@ -42,9 +42,9 @@ class GroupMonitor(Monitor):
         return self._teller == threading.get_ident()
 
     def listen(self, listening: Listening) -> None:
-        """Tell of the start, in this thread, and then of what follows, in those where it happens.
+        """Tell of the start, in this thread, and then of each event, in the thread of the event.
 
-        Of a group that has ended its end is told at once.
+        If the group has ended its end is told at once.
         """
         with self._telling:
             for event in (self._began, self._end):
@@ -106,7 +106,7 @@ class GroupMonitor(Monitor):
         )
 
     def _warn_of_bad(self, progress: BatchProgress) -> None:
-        """Say how many tuples were left out since this was said last, once a minute at most."""
+        """Warn of the tuples that were left out since the last warning, once a minute at most."""
         self._bad += sum(progress.bad_tuples.values())
         if monotonic() < self._silent_of_bad_until:
             return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Tracing", "trace"]
 
 STEPS = ("plan", "emit", "run", "begin", "ready", "commit", "announce", "acknowledge")
-"""The steps of a batch that follow each other; all else that took time is a part of ``run``."""
+"""The steps of a batch that follow each other; the others are parts of ``run``."""
 _MOST_EVENTS = 100
 
 
@@ -42,9 +42,9 @@ class Tracing:
 
     def __init__(self, run: Traced, tracer: Tracer) -> None:
         spans = _Spans(tracer)
-        self._listening = [run.listen(spans.told)]
+        self._listening = [run.listen(spans.on_event)]
         if run.drpc is not None:
-            self._listening.append(run.drpc.listen(spans.asked))
+            self._listening.append(run.drpc.listen(spans.on_query))
 
     def stop(self) -> None:
         """Make no more spans; may be repeated."""
@@ -118,7 +118,7 @@ def _api(module: str) -> Any:
 
 
 class _Spans:
-    """Makes spans of events; those of one group come one after the other."""
+    """Makes spans of events; a group's events come one after the other."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -126,8 +126,8 @@ class _Spans:
         self._trace = _api("trace")
         self._root = _api("context").Context()
 
-    def told(self, event: Event) -> None:
-        """Make the span of a batch that is finished, or with which its group has failed."""
+    def on_event(self, event: Event) -> None:
+        """Make the span of a batch that is finished, or that its group has failed with."""
         match event:
             case AttemptFailed(group=group):
                 failed = self._failed.setdefault(group, [])
@@ -136,9 +136,9 @@ class _Spans:
             case BatchProgress(group=group, attempts=attempts) if attempts:
                 self._finished(event, self._failed.pop(group, []))
             case GroupEnded(group=group, status="failed"):
-                self._given_up(event, self._failed.pop(group, []))
+                self._failed_with(event, self._failed.pop(group, []))
 
-    def asked(self, event: QueryEnded) -> None:
+    def on_query(self, event: QueryEnded) -> None:
         """Make the span of a call, in the context of its caller."""
         end = time()
         attributes = {"trident.function": event.function}
@@ -184,7 +184,7 @@ class _Spans:
                 step_span.end(_nanoseconds(began))
         span.end(_nanoseconds(done.at))
 
-    def _given_up(self, end: GroupEnded, failed: list[AttemptFailed]) -> None:
+    def _failed_with(self, end: GroupEnded, failed: list[AttemptFailed]) -> None:
         txid = failed[-1].txid if failed else None
         span = self._batch(end.group, txid, failed, end.at, {"trident.attempts": len(failed)})
         self._fail(span, end.error or "", end.message or "")
@@ -208,15 +208,15 @@ class _Spans:
             start_time=_nanoseconds(began),
         )
         for attempt in failed:
-            told: dict[str, Any] = {
+            details: dict[str, Any] = {
                 "exception.type": attempt.error,
                 "exception.message": attempt.message,
                 "trident.attempt": attempt.attempt,
                 "trident.reason": attempt.reason,
             }
             if attempt.frame is not None:
-                told["exception.stacktrace"] = attempt.frame
-            span.add_event("exception", told, _nanoseconds(attempt.at))
+                details["exception.stacktrace"] = attempt.frame
+            span.add_event("exception", details, _nanoseconds(attempt.at))
         return span
 
     def _fail(self, span: Span, error: str, message: str) -> None:

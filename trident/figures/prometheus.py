@@ -42,7 +42,7 @@ _QUERY = (
     (_COUNTER, "failed_queries", "failed", "Calls that got no answer."),
     (_GAUGE, "waiting_queries", "waiting", "Calls in the queue."),
 )
-"""Metrics with the figures that they tell, as they are documented in ``docs/monitoring.md``."""
+"""Metrics with their figures, as documented in ``docs/monitoring.md``."""
 
 
 class FiguresCollector(Collector):
@@ -85,13 +85,19 @@ class FiguresCollector(Collector):
             first, _, second = figure.partition(".")
             samples = [(at, group[first]) for at, group in groups]
             if second:
-                samples = [(at, (told or {}).get(second)) for at, told in samples]
+                samples = [(at, (parts or {}).get(second)) for at, parts in samples]
             yield from _family(kind, name, help, samples)
         for kind, name, label, figure, help in _PARTS:
-            parts = [(at, _parts(figure, group)) for at, group in groups]
-            samples = [({**at, label: _shown(n)}, v) for at, told in parts for n, v in told.items()]
+            samples = [
+                ({**at, label: _without_surrogates(part)}, value)
+                for at, group in groups
+                for part, value in _parts(figure, group).items()
+            ]
             yield from _family(kind, name, help, samples)
-        queries = [({"function": _shown(each["function"])}, each) for each in figures["queries"]]
+        queries = [
+            ({"function": _without_surrogates(each["function"])}, each)
+            for each in figures["queries"]
+        ]
         for kind, name, figure, help in _QUERY:
             yield from _family(kind, name, help, [(at, query[figure]) for at, query in queries])
         if queries:
@@ -129,9 +135,9 @@ def _family(
 
 
 def _labels(group: Mapping[str, Any]) -> Mapping[str, str]:
-    """The labels of a group; of several runs of one server also which it is."""
+    """Return the labels of a group, with its run if the server has several."""
     run = {"run": str(group["run"])} if "run" in group else {}
-    return {**run, "group": _shown(group["group"])}
+    return {**run, "group": _without_surrogates(group["group"])}
 
 
 def _parts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float]:
@@ -141,5 +147,5 @@ def _parts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float]:
     return parts
 
 
-def _shown(name: str) -> str:
-    return name.encode(errors="replace").decode()  # it may hold lone surrogates
+def _without_surrogates(name: str) -> str:
+    return name.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Why an attempt failed, in few words that can be counted by."""
+"""Why an attempt failed, as one of a few reasons that can be counted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """Return the name of an error's class, of a user's exception where it stands for one."""
+    """Return the name of an error's class; of an operation's error that of the user's exception."""
     if isinstance(error, OperationError):
         if error.cause is None:  # it comes from another process
             return error.error.partition(":")[0].strip()
@@ -58,16 +58,16 @@ def class_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return an error's text, shortened; of an operation's what it raised, and no tuple."""
+    """Return an error's text, shortened; of an operation's error what it raised, and no tuple."""
     try:
         text = error.error if isinstance(error, OperationError) else str(error)
-    except Exception:  # an error is told of where nothing else may fail, and this text is a user's
+    except Exception:  # the text may be made by a user's code, and the callers must not fail
         text = ""
     text = text.strip() or type(error).__name__
     return text if len(text) < _LONGEST else text[:_LONGEST] + "…"
 
 
 def frame_of(error: BaseException) -> str | None:
-    """Return the user's innermost frame, in one or two lines; None where there is none."""
+    """Return the user's innermost frame, in one or two lines; None if no frame is a user's."""
     frames = error.frames if isinstance(error, OperationError) else user_frames(error)
     return frames[-1].strip() if frames else None
