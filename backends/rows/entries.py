@@ -65,21 +65,23 @@ def entry_of(connection: Connection, name: str) -> Entry | None:
     return None if row is None else _read(row)
 
 
-def locked(connection: Connection, told: Mapping[str, ControlRecord]) -> Mapping[str, Entry]:
-    """The entries of states, by their new records, and of those whose batches wait; locked."""
-    states = catalog()
-    names = told.keys() | _waiting(connection, next(iter(told.values())))
-    # Locked in order, so that no two who change several records wait for each other.
-    asked = alchemy().select(states).where(states.c.name.in_(names)).order_by(states.c.name)
-    return {row.name: _read(row) for row in connection.execute(asked.with_for_update())}
+def lock_entries(
+    connection: Connection, records: Mapping[str, ControlRecord]
+) -> Mapping[str, Entry]:
+    """Lock and return the entries of states that get these records, and those that wait.
 
-
-def _waiting(connection: Connection, new: ControlRecord) -> set[str]:
-    """States of the same log whose committed batch was never announced.
-
-    Those that the topology has lost, or has under another name now, and those that a database has
-    forgotten to have announced. Looked for when something begins.
+    Those of the same log wait whose committed batch was never announced: of states that the
+    topology has lost, or has under another name now, and those of which a database has forgotten
+    the announcement. They are looked for when something begins.
     """
+    states = catalog()
+    names = records.keys() | _waiting_names(connection, next(iter(records.values())))
+    # Locked in order, so that no two who change several records wait for each other.
+    query = alchemy().select(states).where(states.c.name.in_(names)).order_by(states.c.name)
+    return {row.name: _read(row) for row in connection.execute(query.with_for_update())}
+
+
+def _waiting_names(connection: Connection, new: ControlRecord) -> set[str]:
     if new.ready or new.committed >= new.token.txid:
         return set()
     rows = connection.execute(alchemy().select(catalog()))
@@ -93,28 +95,27 @@ def waits(old: ControlRecord, new: ControlRecord) -> bool:
     return pending and old.log_id == new.log_id and new.is_committed(*old.token)
 
 
-def change(pipeline: Pipeline, found: Entry, left: Entry) -> None:
-    """Put an entry in the place of what was found; it raises OvertakenError where that is gone."""
-    parameters = {"now": left.control, "how": left.kept, "who": left.parts, "state": found.name}
-    if found.control is not None:
-        parameters["before"] = found.control
-    pipeline.add(_change(is_first=found.control is None), parameters, _check_changed)
+def replace_entry(pipeline: Pipeline, old: Entry, new: Entry) -> None:
+    """Put an entry in the place of another; it raises OvertakenError where that has changed."""
+    parameters = {"now": new.control, "how": new.kept, "who": new.parts, "state": old.name}
+    if old.control is not None:
+        parameters["before"] = old.control
+    pipeline.add(_replacement(is_first=old.control is None), parameters, _check_replaced)
 
 
-def _check_changed(result: Any) -> None:
+def _check_replaced(result: Any) -> None:
     if result.rowcount != 1:
         raise OvertakenError
 
 
 @cache
-def _change(*, is_first: bool) -> Executable:
-    """Changes an entry where its record is as it has to be before."""
+def _replacement(*, is_first: bool) -> Executable:
     bind, table = alchemy().bindparam, catalog()
     states = table.c
     before = states.control.is_(None) if is_first else states.control == bind("before")
-    changed = table.update().where(states.name == bind("state"), before)
-    now = {"control": bind("now"), "kept": bind("how"), "parts": bind("who")}
-    return changed.values(now)
+    replaced = table.update().where(states.name == bind("state"), before)
+    values = {"control": bind("now"), "kept": bind("how"), "parts": bind("who")}
+    return replaced.values(values)
 
 
 def _read(row: Row[Any]) -> Entry:

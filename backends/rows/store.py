@@ -17,9 +17,9 @@ from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.entries import (
     Entry,
     OvertakenError,
-    change,
     entry_of,
-    locked,
+    lock_entries,
+    replace_entry,
     waits,
 )
 from trident.backends.rows.errors import RefusedRowError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Table
 
-Change = tuple[str | None, bytes, bytes | None]
+Replacement = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and the record that it replaces."""
 
 
@@ -171,7 +171,7 @@ class RowsStore(IBackingMap):
             raise StateUnavailableError(lost.what, lost.found, "The batch is retried.") from None
         return None if held is None else (partial(self._finish, *held), partial(_undo, held[0]))
 
-    def _put(self, changes: Sequence[Change]) -> bool:
+    def _put(self, changes: Sequence[Replacement]) -> bool:
         held = self._hold(changes)
         if held is not None:
             self._finish(*held)
@@ -182,7 +182,7 @@ class RowsStore(IBackingMap):
         transaction.close()
         self._last = entries[0] if len(entries) == 1 else None
 
-    def _hold(self, changes: Sequence[Change]) -> tuple[ExitStack, Sequence[Entry]] | None:
+    def _hold(self, changes: Sequence[Replacement]) -> tuple[ExitStack, Sequence[Entry]] | None:
         """Replace records in a transaction that stays open; return what commits it, and the
         entries.
 
@@ -199,7 +199,7 @@ class RowsStore(IBackingMap):
             return self._try_hold(changes, known, careful=True)
 
     def _try_hold(
-        self, changes: Sequence[Change], known: Entry | None, *, careful: bool
+        self, changes: Sequence[Replacement], known: Entry | None, *, careful: bool
     ) -> tuple[ExitStack, Sequence[Entry]] | None:
         with suppress(OvertakenError), ExitStack() as transaction:
             pipeline = transaction.enter_context(self._database.pipeline())
@@ -222,7 +222,7 @@ class RowsStore(IBackingMap):
         raise StateError(f"{self.where}: rows are written by partitionPersist(Rows(…))")
 
     def _replace_records(
-        self, pipeline: Pipeline, changes: Sequence[Change], known: Entry | None, careful: bool
+        self, pipeline: Pipeline, changes: Sequence[Replacement], known: Entry | None, careful: bool
     ) -> Sequence[Entry]:
         """Replace records, in the order given; raise OvertakenError where one is not as expected.
 
@@ -232,7 +232,7 @@ class RowsStore(IBackingMap):
         if known is not None and self._goes_on(known.record, records[known.name]):
             entries: Mapping[str, Entry] = {known.name: known}
         else:
-            entries = locked(pipeline.connection, records)
+            entries = lock_entries(pipeline.connection, records)
         for name, _, expected in changes:
             if str(name) not in entries or entries[str(name)].control != expected:
                 raise OvertakenError
@@ -275,7 +275,7 @@ class RowsStore(IBackingMap):
             encoded = orjson.dumps({str(part): rows for part, rows in parts.items()}).decode()
             own = self._kept is not None and self._kept[0] == new.token
             replaced = replaced._replace(parts=encoded, whole=own and len(parts) == 1)
-        change(pipeline, entry, replaced)
+        replace_entry(pipeline, entry, replaced)
         if old is not None and waits(replace(old, log_id=new.log_id), new):
             self._merge(pipeline, entry, old.token, careful)
         if begins:
