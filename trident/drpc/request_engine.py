@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import NamedTuple
 
 from trident.batch.computed import BegunStates
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome
-from trident.drpc.calls import Answer
+from trident.drpc.calls import Answer, Call
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import answer_json, failure_of
 from trident.errors import PlanError
@@ -40,25 +39,18 @@ _OF_ENTRIES = (CorruptStateError, SerializationError)
 
 
 def blames_request(error: Exception) -> bool:
-    """Whether an error is about what a request holds or looks up: not a store that is away, and not
-    what the protocol says of a state."""
+    """Whether an error is due to what a request holds or looks up: not to a store that is away, and
+    not to the protocol of states."""
     if isinstance(error, StateError):
         return type(error) is StateError or isinstance(error, _OF_ENTRIES)
     return not isinstance(error, UnavailableError)
 
 
-class Request(NamedTuple):
-    """A request; its `id`, if any, tells it from others that its client may repeat."""
-
-    args: str
-    id: str | None = None
-
-
 class RequestEngine:
-    """Runs the requests of a batch one after the other, each with what those before it have done.
+    """Runs the requests of a batch one after the other; each sees the updates of those before it.
 
-    Updates are remembered, and written after the last request. So one that fails has done nothing:
-    those before it are run again, and are the batch with it.
+    Updates are kept in memory, and written after the last request. So a request that fails has
+    changed nothing: those before it are run again, and make the batch with it.
 
     The steps of its job are prepared at once; the states are closed with the engine.
     """
@@ -66,8 +58,8 @@ class RequestEngine:
     def __init__(self, group: BatchGroup, job: Job, states: Mapping[StateNode, State]) -> None:
         assert group.requests is not None
         assert group.answers is not None  # the builder has checked it
-        kept = states[group.answers]
-        if not ExpirySweep.can_sweep(kept):
+        kept_answers = states[group.answers]
+        if not ExpirySweep.can_sweep(kept_answers):
             what = f"start: the store of the answers of {group.requests.function!r} lists its "
             what += "entries and removes them, found"
             advice = "Keep them in memory, SQLite, PostgreSQL, HBase, or Redis with a prefix."
@@ -75,49 +67,49 @@ class RequestEngine:
         self.function = group.requests.function
         self.one_by_one = group.reads_own
         self._answers = group.answers
-        self._kept = kept
+        self._kept_answers = kept_answers
         self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
         self._program = Program(job)
         self._program.prepare()
 
-    def run(
-        self, record: ControlRecord, requests: Sequence[Request]
-    ) -> tuple[list[Answer], Outcome]:
+    def run(self, record: ControlRecord, requests: Sequence[Call]) -> tuple[list[Answer], Outcome]:
         """Answer the requests of one attempt, or the first of them, and write what they update.
 
-        Each gets its answer, or what failed it, which leaves nothing of it. After one that failed
-        there may be none: those that follow are of the next batch.
+        Return the answer to each request, or its failure; a failed request changes nothing. The
+        failed request may be the last one: those behind it are for the next batch.
 
-        What it raises has failed the attempt: FailedException where a store is away, anything else
-        where what was to be written can't be, and parts of it may be written.
+        An error fails the attempt: a FailedException if a store is away, another one if the updates
+        can't be written. Parts of them may be written then.
         """
         before, started = self._counters.counts(), perf_counter()
-        kept, updater = self._kept, self._answers.updater
+        state, updater = self._kept_answers, self._answers.updater
         assert isinstance(updater, KeptAnswers)
-        kept.beginCommit(record)
-        known = updater.known(kept, [each.id for each in requests if each.id is not None])
+        state.beginCommit(record)
+        ids = [each.request_id for each in requests if each.request_id is not None]
+        known = updater.known(state, ids)
         failed: dict[int, Exception] = {}
         while True:
             attempt = _Attempt(self, record, known)
-            made = attempt.answer_all(requests, failed)
-            if made is not None:
+            answers = attempt.answer_all(requests, failed)
+            if answers is not None:
                 break
-            # With others before it, it ends the batch: else each that fails would run all again.
+            # A failed request ends the batch if others before it succeeded. Otherwise every failure
+            # would run those again.
             if len(failed) <= (last := max(failed)):
                 requests = requests[: last + 1]
         computed = perf_counter()
         if attempt.kept:
-            updater.updateState(kept, attempt.kept, ListCollector("answers", 0))
+            updater.updateState(state, attempt.kept, ListCollector("answers", 0))
         task = Task(record.token.txid, record, 0, 1)
         attempt.begun.commit()
         with task.at(step_name(self._answers)):
-            kept.commit(record)
+            state.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         counted = self._program.counted()
         reached = self._counters.reached(record.token)
-        return made, Outcome(len(made), *counts, seconds, "local", counted, reached)
+        return answers, Outcome(len(answers), *counts, seconds, "local", counted, reached)
 
     def close(self) -> None:
         """Clean the operations up, and close the states."""
@@ -128,7 +120,7 @@ class RequestEngine:
 
 
 class _Attempt:
-    """The requests of an attempt, run until one fails."""
+    """Runs the requests of an attempt until one fails."""
 
     def __init__(
         self, engine: RequestEngine, record: ControlRecord, known: Mapping[str, KeptAnswer]
@@ -140,15 +132,17 @@ class _Attempt:
         self._known = dict(known)
 
     def answer_all(
-        self, requests: Sequence[Request], failed: dict[int, Exception]
+        self, requests: Sequence[Call], failed: dict[int, Exception]
     ) -> list[Answer] | None:
-        """Of each request its answer; None where another one has failed, whose updates are to be
-        forgotten with those of all others."""
-        made: list[Answer] = []
+        """Return the answer to each request, or its known failure; None if another one fails.
+
+        Its updates are to be forgotten then, with those of all others.
+        """
+        answers: list[Answer] = []
         for index, asked in enumerate(requests):
             if index not in failed:
                 try:
-                    made.append(self._answer(asked))
+                    answers.append(self._answer(asked))
                     continue
                 except MalformedRequestError as error:  # before anything was run
                     failed[index] = error
@@ -161,12 +155,12 @@ class _Attempt:
                     function, cause = self._engine.function, repr(error)
                     failed[index] = DRPCInternalError(function, asked.args, cause)
                     return None
-            made.append(failed[index])
-        return made
+            answers.append(failed[index])
+        return answers
 
-    def _answer(self, asked: Request) -> str:
-        """The answer that is kept, or that of the steps."""
-        args, id = asked
+    def _answer(self, asked: Call) -> str:
+        """Return the answer that is kept, or that of the steps."""
+        args, id = asked.args, asked.request_id
         found = None if id is None else self._known.get(id)
         if found is not None:
             if found.asked != digest(args):

@@ -17,7 +17,7 @@ from trident.batch.work import BatchWork
 from trident.drpc.calls import Answer, Call, CallQueue, WaitingCalls
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query import failure_of
-from trident.drpc.request_engine import Request, RequestEngine, blames_request
+from trident.drpc.request_engine import RequestEngine, blames_request
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.values import Token
@@ -27,8 +27,8 @@ MOST_TOGETHER = 64
 MOST_WAITING = 1_000
 """Requests that the queue takes."""
 RETRIES = 3
-"""Attempts that a batch has besides the first, however few a run's batches have: what a request is
-to blame for fails that request in the second at the latest."""
+"""The least number of attempts after the first, also if the run's batches have fewer: a request
+that is to blame is found in the second attempt at the latest."""
 
 
 class RequestLoop(GroupRun, CallQueue):
@@ -56,12 +56,12 @@ class RequestLoop(GroupRun, CallQueue):
             self._changed.notify_all()
 
     def leave(self, call: Call) -> None:
-        """Take a call out of the queue, where it still is; one that a batch holds stays in it."""
+        """Take a call out of the queue, if no batch has taken it."""
         with self._changed:
             self._waiting.remove(call)
 
     def close(self, seconds: float) -> None:
-        """Take no more calls, and wait `seconds` at most until those that are here are answered."""
+        """Take no more calls, and wait `seconds` at most until the others are answered."""
         self.request_stop()
         if self._thread.ident is not None:
             self._ended.wait(seconds)
@@ -71,7 +71,7 @@ class RequestLoop(GroupRun, CallQueue):
         return self
 
     def request_stop(self) -> None:
-        """Take no more calls, answer those that are here, and end; doesn't wait."""
+        """Take no more calls, answer the others, and end; doesn't wait."""
         self._runner.stopping.set()
         with self._changed:
             self._waiting.closed = True
@@ -99,8 +99,8 @@ class RequestLoop(GroupRun, CallQueue):
         finally:
             with self._changed:
                 self._waiting.closed = True
-                left = self._waiting.take_all()
-            for call in left:
+                unanswered = self._waiting.take_all()
+            for call in unanswered:
                 call.end(DRPCClosedError(self.function))
         try:
             self._engine.close()
@@ -111,7 +111,7 @@ class RequestLoop(GroupRun, CallQueue):
             self._changed.notify_all()
 
     def _take(self) -> list[Call]:
-        """The calls of the next batch; none after the last one."""
+        """Wait for the calls of the next batch; an empty list ends the loop."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()
@@ -122,22 +122,22 @@ class RequestLoop(GroupRun, CallQueue):
             return calls
 
     def _answer(self, calls: Sequence[Call]) -> None:
-        """Run batches until all of some calls are answered."""
-        left = deque(calls)
-        together = len(left)
+        """Run batches until all calls are answered."""
+        unanswered = deque(calls)
+        together = len(unanswered)
         try:
-            while left:
-                work = RequestWork(self._engine, list(islice(left, together)))
+            while unanswered:
+                work = RequestWork(self._engine, list(islice(unanswered, together)))
                 progress = self._runner.run(work)
                 if work.unwritable:
-                    # Each attempt with all others would fail again, until their time is over.
+                    # An attempt with several would fail again, until their time is over.
                     together = 1
                 for answer in work.answers:
-                    left.popleft().end(answer)
+                    unanswered.popleft().end(answer)
                 self.progressed(progress)
         except BaseException as error:
             cause = f"the run ended meanwhile, and whether it has committed isn't known: {error}"
-            for call in left:
+            for call in unanswered:
                 call.end(DRPCInternalError(self.function, call.args, cause))
             raise
 
@@ -145,34 +145,32 @@ class RequestLoop(GroupRun, CallQueue):
 class RequestWork(BatchWork):
     """A batch of requests.
 
-    Where what they update can't be written, the next attempt has the first of them only, as nothing
-    tells which one is to blame.
+    If their updates can't be written, the next attempt has only the first of them, as it isn't
+    known which one is to blame.
     """
 
     def __init__(self, engine: RequestEngine, calls: Sequence[Call]) -> None:
         self._engine = engine
-        self._asked = [Request(call.args, call.request_id) for call in calls]
+        self._calls = calls
         self._refused: Exception | None = None
         self.answers: list[Answer] = []
-        """The answers to the requests of the batch, from the first on."""
+        """The answers to the first requests of the batch."""
         self.unwritable = False
-        """Whether what they update couldn't be written."""
+        """Whether their updates couldn't be written."""
 
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-        return True  # also where the only request was refused: an attempt may have written some
+        return True  # even if the only request was refused: an attempt may have written parts
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
-        asked = [] if self._refused else self._asked
         try:
-            answers, outcome = self._engine.run(record, asked)
+            answers, outcome = self._engine.run(record, [] if self._refused else self._calls)
         except Exception as error:
             if not blames_request(error):
                 raise
-            if len(self._asked) == 1:
-                self._refused = failure_of(self._engine.function, self._asked[0].args, error)
-                self._refused.__cause__ = error
+            if len(self._calls) == 1:
+                self._refused = failure_of(self._engine.function, self._calls[0].args, error)
             self.unwritable = True
-            del self._asked[1:]
+            self._calls = self._calls[:1]
             raise FailedException(f"what a request updates can't be written: {error}") from error
         self.answers = [self._refused] if self._refused else answers
         return outcome
