@@ -206,10 +206,14 @@ class Refusals:
             with explained(self.database):
                 write()
         except RefusedRowError as error:  # after others there may be no transaction any more
-            savepoint.rollback()
             reason = error.reason.replace(staging, self.target.name) if staging else error.reason
             reason = one_line(shortened(reason, _LONGEST_REASON))
-            return replace(error, table=self.where, reason=reason)
+            refused = replace(error, table=self.where, reason=reason)
+            try:
+                savepoint.rollback()
+            except Exception:  # a trigger may have rolled back the whole transaction
+                raise refused from None
+            return refused
         savepoint.commit()
         return None
 

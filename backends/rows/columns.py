@@ -27,6 +27,8 @@ _CAST: Types = {
     "timestamp_ntz": ", a time without zone: cast it to timestamp, or make the column one without",
 }
 """What to do about a column of moments for times without zone, and the other way round."""
+_FOLDING = ("mysql", "sqlite")
+"""Dialects that take names of columns for the same if only their capitals differ."""
 _ADDABLE = (*_INTEGERS, "double", "float", "decimal")
 
 
@@ -80,7 +82,7 @@ def checked_staging(
     problems = list(_wrong_fields(database, target, types))
     table = None if problems else reflected(connection, target)
     if table is None and not problems:
-        problems = list(_not_made(connection, target, types, begun))
+        problems = list(_not_made(connection, database, target, types, begun))
         if not problems:
             _make(connection, database, target, types)
             table = reflected(connection, target)  # as a later start finds it
@@ -151,7 +153,9 @@ def _wrong_fields(database: RowsDatabase, target: Target, types: Types) -> Itera
             yield f"mode='add' adds numbers, and the field {name} is {kind}"
 
 
-def _not_made(connection: Connection, target: Target, types: Types, begun: bool) -> Iterator[str]:
+def _not_made(
+    connection: Connection, database: RowsDatabase, target: Target, types: Types, begun: bool
+) -> Iterator[str]:
     """Why an absent table can't be made."""
     if begun:
         yield "the table is gone; restore it from a backup, or begin anew with another checkpoint"
@@ -159,6 +163,13 @@ def _not_made(connection: Connection, target: Target, types: Types, begun: bool)
     for name in alchemy().inspect(connection).get_table_names(target.schema):
         if name.lower() == target.table.lower():
             yield f"the table is not there, but one called {name} is: capitals count, so name that"
+    alike: dict[str, str] = {}
+    for column in target.columns.values() if database.name in _FOLDING else ():
+        if alike.setdefault(column.lower(), column) != column:
+            yield (
+                f"the columns {alike[column.lower()]} and {column} are one in {database.name}, as "
+                "capitals don't count there; columns= may give another name"
+            )
     for name in target.columns:
         if not types.get(name):
             yield (

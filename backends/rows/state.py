@@ -91,9 +91,22 @@ def _staged(rows: pa.Table, target: Target) -> pa.Table:
 
     made = {column: rows.column(field) for field, column in target.columns.items()}
     if target.delete_where:
-        told = rows.column(target.delete_where)
-        deleted = told if pa.types.is_boolean(told.type) else compute.equal(told, "d")
-        made[DELETED] = compute.fill_null(deleted, False)
+        made[DELETED] = compute.fill_null(_is_deleted(rows, target.delete_where), False)
     if target.order_by and target.ordering == ORDER:
         made[ORDER] = rows.column(target.order_by)
     return pa.table(made)
+
+
+def _is_deleted(rows: pa.Table, field: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    given = rows.column(field)
+    if pa.types.is_boolean(given.type) or pa.types.is_null(given.type):
+        return given.cast(pa.bool_())
+    if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
+        return compute.equal(given, "d")
+    raise StateError(
+        f"delete_where= names {field}, whose values have the type {given.type}. It takes a "
+        "boolean, or a string that is 'd' for a row to delete. Cast the field."
+    )

@@ -447,3 +447,15 @@ def test_what_ends_the_transaction_is_told_and_not_that_a_savepoint_is_gone(tmp_
     run = topology.start(trigger="available", patience=0)
     with run, pytest.raises(OutageError, match="deadlock"):
         run.awaitTermination()
+
+
+def test_a_trigger_that_rolls_back_the_whole_transaction_is_quoted(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    place.execute(f"CREATE TABLE {{table}} ({COLUMNS})")
+    place.execute(
+        "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} WHEN NEW.n = 3 "
+        "BEGIN SELECT RAISE(ROLLBACK, 'not three'); END"
+    )
+    with pytest.raises(RefusedRowError, match="not three. Nothing of the batch"):
+        write(place, tmp_path / "log", good)
+    assert place.found() == []

@@ -12,7 +12,7 @@ import pytest
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
 from trident.backends.rows import DuplicateKeyError, Rows, TableMismatchError
-from trident.states.errors import MissingDriverError, UsageError
+from trident.states.errors import MissingDriverError, StateError, UsageError
 
 ORDERS = "order_id long, what string, n long, op string"
 
@@ -69,6 +69,14 @@ def test_a_row_is_deleted_where_its_field_says_so(
     given = [(1, "a", stays), (2, "b", stays), (3, "c", stays), (2, None, gone), (9, None, gone)]
     write(rows, f"id long, what string, op {kind}", *given)
     assert place.found() == [(1, "a"), (3, "c")]
+
+
+def test_what_says_which_rows_are_deleted_is_a_boolean_or_a_string(place: Place) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY)")
+    with pytest.raises(StateError, match=r"delete_where= names gone, .* int64.*Cast the field"):
+        write(place.rows("id", delete_where="gone"), ["id", "gone"], (1, 1))
+    write(place.rows("id", delete_where="gone"), ["id", "gone"], (1, None))
+    assert place.found() == [(1,)]
 
 
 def test_a_row_to_write_and_one_to_delete_of_one_key_are_two_rows_of_a_key(place: Place) -> None:
@@ -143,6 +151,12 @@ def test_several_rows_of_a_key_stay_beside_one_that_is_put_aside(
     rows = place.rows(key, mode=mode, on_bad_row="dead-letter")
     write(rows, "id long, n long", (1, 5), (1, 3), (2, 50))
     assert place.found() == told
+
+
+@pytest.mark.parametrize("place", ["sqlite", "mariadb"], indirect=True)
+def test_no_table_is_made_with_columns_that_differ_in_capitals_only(place: Place) -> None:
+    with pytest.raises(TableMismatchError, match="columns id and ID are one in"):
+        write(place.rows("id"), "id long, ID long", (1, 2))
 
 
 def test_a_column_for_a_field_that_the_rows_lack_is_an_error(place: Place) -> None:
