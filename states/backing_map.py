@@ -90,6 +90,9 @@ class IBackingMap(Askable, ABC):
     prefix: str | None = None
     """The name that tells this state from others in the same store; None if there are none."""
 
+    removal: str = ""
+    """How errors say that a state is removed, where ``python -m trident state drop`` can't."""
+
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the values of `keys`, in their order, None for each that is absent.
@@ -307,6 +310,14 @@ class IBackingMap(Askable, ABC):
         """Return prefixes of states that have begun in the same store, for an error's text.
 
         Need not find all of them, and must not take long; the default finds none.
+        """
+        return []
+
+    def unmerged(self, record: bytes) -> list[str]:
+        """Return the prefixes of other states in the same store that lack their committed batch.
+
+        That is where replacing the control record makes a batch visible, and by `record`, of the
+        same log, the batch is committed. The default finds none.
         """
         return []
 

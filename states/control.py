@@ -355,6 +355,19 @@ class Control:
             self._decoded = stored, found
         return self._decoded[1]
 
+    def unmerged(self, record: ControlRecord) -> list[str]:
+        """Do as :meth:`IBackingMap.unmerged` does."""
+        return self._backing.unmerged(record.encode())
+
+    @property
+    def removal(self) -> str:
+        """What removes the state, where no command does."""
+        return self._backing.removal
+
+    def other_log(self, found: str, expected: str) -> OtherLogError:
+        """Return the error for a state that belongs to the log `found`."""
+        return OtherLogError(self.place, found, expected, self.prefix, self.removal)
+
     def expect(self) -> ControlRecord | None:
         """Return the record, for a reader; None for a state of this process that has not begun.
 
@@ -425,7 +438,7 @@ class Control:
         """
         stored, found = self._read()
         if found is not None and not found.is_unused:
-            raise OtherLogError(self.place, found.log_id, record.log_id, self.prefix)
+            raise self.other_log(found.log_id, record.log_id)
         self._put_between_batches(record, stored)
 
     def _put_between_batches(self, record: ControlRecord, stored: bytes | None) -> None:

@@ -55,6 +55,7 @@ def check_record(
     where: str = "",
     lasts: bool = True,
     prefix: str | None = None,
+    removal: str = "",
 ) -> None:
     """Raise the fitting error unless the log, or a failed attempt of it, can have left `found`.
 
@@ -72,7 +73,7 @@ def check_record(
         if claim.kind is StateType.OPAQUE and found.never_ready and own.is_later_than(found):
             return
         place = f"{name} in {where}" if where else name
-        raise OtherLogError(place, found.log_id, own.log_id, prefix)
+        raise OtherLogError(place, found.log_id, own.log_id, prefix, removal)
     if listed is not None and found.token < listed:
         raise RewoundStateError(name, found.token, listed, where)
     if found.token == listed:

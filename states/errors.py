@@ -152,10 +152,13 @@ class OtherLogError(StateError):
     """The log's own."""
     prefix: str | None = None
     """The state's prefix, if that isn't its name."""
+    removal: str = ""
+    """What removes the state, if no command does."""
 
     def __str__(self) -> str:
-        moved = ""
-        if self.prefix is not None:
+        moved, removal = "", self.removal
+        removal = removal or "python -m trident state drop URL (in memory: make a new Factory)"
+        if self.prefix is not None and not self.removal:
             moved = (
                 f"It has the prefix {self.prefix!r}. If it was built anew under that (python -m "
                 "trident rebuild), it is the state that readers find: start with the checkpoint "
@@ -167,9 +170,7 @@ class OtherLogError(StateError):
             "it. To continue that state, start with that checkpoint, or here with "
             "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
             f"adopt=Adopt.from_states('{self.found}', in_flight='committed' or 'burn'); to begin "
-            "anew, give the state another name, or remove what is there: python -m trident state "
-            "drop URL (in memory: make a new Factory; of rows in a table: DELETE FROM trident_rows "
-            "WHERE name = the table's, or that of Rows(name=))."
+            f"anew, give the state another name, or remove what is there: {removal}."
         )
 
 

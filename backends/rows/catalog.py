@@ -72,10 +72,10 @@ def long_text() -> TypeEngine[Any]:
 
 
 def staging_name(name: str, columns: str) -> str:
-    """What the table is called in which the rows of a state's batch wait.
+    """Return the name of the table in which the rows of a state's batch wait.
 
-    Where its columns are others it is another table: so no run drops, or changes, what an earlier
-    one may still need.
+    Other columns need another table: so no start changes a table in which rows may wait. The begin
+    that names the new one drops the old one.
 
     Examples
     --------

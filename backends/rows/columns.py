@@ -95,8 +95,10 @@ def checked_staging(
     columns = list(_staging_columns(database, target, types, table))
     options = database.options(connection, table)
     described = ", ".join(f"{each.name} {each.type!r} {each.nullable}" for each in columns)
+    # Another default schema has another catalog, whose states may have the same names.
+    catalog = f" {connection.dialect.default_schema_name}" if target.schema else ""
     made = alchemy().Table(
-        staging_name(state, f"{described} {options}"),
+        staging_name(state, f"{described} {options}{catalog}"),
         alchemy().MetaData(schema=target.schema),
         *columns,
         **options,
@@ -137,20 +139,23 @@ def _wrong_fields(database: RowsDatabase, target: Target, types: Types) -> Itera
             f"delete_where= names {target.delete_where}, a {deleting}; it has to be a boolean, or "
             "a string that is 'd' for a row to delete"
         )
+    added = {*columns} - {*target.key} if target.mode == "add" else ()
     for name, column in target.columns.items():
         kind = types.get(name)
-        if kind and sql_type(kind) is None:
+        if not kind:
+            continue
+        if sql_type(kind) is None:
             yield (
                 f"the field {name} is {kind}, which no column can hold: make it a text "
                 "(to_json), or name its parts"
             )
-        elif (
-            target.mode == "add"
-            and kind
-            and column not in target.key
-            and not kind.startswith(_ADDABLE)
-        ):
+        elif column in added and not kind.startswith(_ADDABLE):
             yield f"mode='add' adds numbers, and the field {name} is {kind}"
+        elif column in added and kind.startswith("decimal") and not database.adds_decimals:
+            yield (
+                f"mode='add' would round the field {name}, a {kind}, as {database.name} adds "
+                "decimals as doubles: make it a long, as of cents, or cast it to double"
+            )
 
 
 def _not_made(

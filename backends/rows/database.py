@@ -34,6 +34,8 @@ class RowsDatabase(ABC):
     """The extras of this package that bring SQLAlchemy and the driver."""
     zoned: ClassVar[bool] = True
     """Whether it has a type for moments, beside that for dates with a time of day."""
+    adds_decimals: ClassVar[bool] = True
+    """Whether a sum of decimals is exact."""
     numbered: ClassVar[bool] = False
     """Whether the staging table has a key, by which the rows of one task are found: their number
     beside their part."""

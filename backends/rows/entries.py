@@ -75,13 +75,14 @@ def lock_entries(
     the announcement. They are looked for when something begins.
     """
     states = catalog()
-    names = records.keys() | _waiting_names(connection, next(iter(records.values())))
+    names = records.keys() | waiting_names(connection, next(iter(records.values())))
     # Locked in order, so that no two who change several records wait for each other.
     query = alchemy().select(states).where(states.c.name.in_(names)).order_by(states.c.name)
     return {row.name: _read(row) for row in connection.execute(query.with_for_update())}
 
 
-def _waiting_names(connection: Connection, new: ControlRecord) -> set[str]:
+def waiting_names(connection: Connection, new: ControlRecord) -> set[str]:
+    """Return the names of states whose batch waits, where `new` begins one."""
     if new.ready or new.committed >= new.token.txid:
         return set()
     rows = connection.execute(alchemy().select(catalog()))

@@ -34,8 +34,10 @@ _LOCK_SECONDS = 30
 _OFTEN = 2**20
 """Bytes of a staging table that are rather given back than deleted row by row."""
 
-_REFUSED = ("21000", "22", "23", "44", "P0001")
+_REFUSED = ("21000", "22", "23", "44", "P0")
 """What the codes of errors about a row begin with; the last is what triggers raise."""
+_RAISING = ("exec_stmt_raise", "ExecWithCheckOptions")
+"""Functions of the server that refuse a row with a code of a trigger's own, or by a policy."""
 _COPIED = re.compile(r"^COPY .*, line \d+, column ([^:]+)")
 
 _FORBIDDEN = "42501"
@@ -141,8 +143,8 @@ class PostgreSQL(RowsDatabase):
 
     def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlstate", None) or ""
-        if code.startswith(_REFUSED):
-            told = error.diag  # type: ignore[attr-defined]
+        told = getattr(error, "diag", None)
+        if told and (code.startswith(_REFUSED) or told.source_function in _RAISING):
             copied = _COPIED.search(told.context or "")
             column = told.column_name or (copied and copied[1])
             detail = told.message_detail or ""

@@ -55,6 +55,7 @@ class SQLite(RowsDatabase):
 
     hosted = "driver"
     zoned = False
+    adds_decimals = False
     dialect = "sqlite"
     # A transaction that read first could not begin to write while another one has written.
     beginning = ("BEGIN IMMEDIATE",)

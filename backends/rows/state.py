@@ -75,6 +75,9 @@ class RowsState(State):
         """Let what a task has written count, of the attempt of `token`; the driver's state only."""
         self._store.count_rows(token, {int(part): rows for part, rows in receipt.items()})
 
+    def close(self) -> None:
+        self._store.close()
+
     def _record(self, batch: Batch) -> ControlRecord:
         if not isinstance(batch, ControlRecord):
             raise StateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import orjson
 
 from trident.backends.rows.bad_rows import Refusals, sources
-from trident.backends.rows.catalog import bad_rows, catalog, reflected
+from trident.backends.rows.catalog import CATALOG, bad_rows, catalog, reflected
 from trident.backends.rows.columns import Types, checked_staging
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.entries import (
@@ -20,6 +21,7 @@ from trident.backends.rows.entries import (
     entry_of,
     lock_entries,
     replace_entry,
+    waiting_names,
     waits,
 )
 from trident.backends.rows.errors import RefusedRowError
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Table
 
+_logger = logging.getLogger("trident")
+
 Replacement = tuple[str | None, bytes, bytes | None]
 """A state's name, its new control record, and the record that it replaces."""
 
@@ -52,8 +56,10 @@ class RowsStore(IBackingMap):
     """
 
     def __init__(self, database: RowsDatabase, target: Target, name: str, types: Types) -> None:
-        self.where = f"the table {target.name} in {database}"
+        self.where = target.place_in(database)
         self.prefix: str = name
+        quoted = name.replace("'", "''")
+        self.removal = f"DELETE FROM {CATALOG} WHERE name = '{quoted}'"
         self._database = database
         self._target = target
         self._types = types
@@ -67,6 +73,8 @@ class RowsStore(IBackingMap):
         """The server's, as of the transaction that made an attempt ready."""
         self._encoded_target = ""
         self._has_begun = False
+        self._outdated: Target | None = None
+        """What the entry has kept before a begin, if its staging table was another one."""
 
     # Tasks.
 
@@ -181,6 +189,8 @@ class RowsStore(IBackingMap):
     def _finish(self, transaction: ExitStack, entries: Sequence[Entry]) -> None:
         transaction.close()
         self._last = entries[0] if len(entries) == 1 else None
+        if self._outdated is not None:
+            self._drop(self._outdated)
 
     def _hold(self, changes: Sequence[Replacement]) -> tuple[ExitStack, Sequence[Entry]] | None:
         """Replace records in a transaction that stays open; return what commits it, and the
@@ -190,6 +200,7 @@ class RowsStore(IBackingMap):
         begun anew, and finds each row that is at fault.
         """
         self._check()
+        self._outdated = None
         last, self._last = self._last, None
         self._incarnation = None
         known = last if last and [change[2] for change in changes] == [last.control] else None
@@ -214,6 +225,15 @@ class RowsStore(IBackingMap):
             return known
         with explained(self._database), self._database.engine.connect() as connection:
             return self._database.incarnation(connection)
+
+    def unmerged(self, record: bytes) -> list[str]:
+        self._check()
+        with self._database.transaction() as connection:
+            return sorted(waiting_names(connection, ControlRecord.decode(record)))
+
+    def close(self) -> None:
+        if self._target.staging:  # else it is a task's, and the next one may use the connection
+            self._database.engine.dispose()
 
     def multiGet(self, keys: Sequence[Any]) -> NoReturn:
         raise StateError(f"{self.where}: rows are read with SQL, not by key")
@@ -280,20 +300,17 @@ class RowsStore(IBackingMap):
             self._merge(pipeline, entry, old.token, careful)
         if begins:
             self._has_begun = not new.is_unused
-            is_empty = old is not None and old.committed >= old.token.txid  # its merge emptied it
-            self._empty_staging(pipeline, Target.decode(entry.kept), is_empty=is_empty)
+            kept = Target.decode(entry.kept)
+            is_same = kept.staging == self._target.staging
+            if not is_same or old is None or old.committed < old.token.txid:
+                # Rows of attempts that were given up; else the merge has emptied the table.
+                staging = staging_table(self._target, (PART, *self._target.staged))
+                self._database.empty(pipeline, staging)
+            self._outdated = None if is_same else kept
         elif readies:
             self._load(pipeline, Target.decode(entry.kept), new.token, careful)
             self._incarnation = self._database.incarnation(pipeline.connection)
         return replaced
-
-    def _empty_staging(self, pipeline: Pipeline, kept: Target, *, is_empty: bool) -> None:
-        """Delete the rows of attempts that were given up, from the last staging table and ours."""
-        if is_empty and kept.staging == self._target.staging:
-            return
-        for target in {kept.staging: kept, self._target.staging: self._target}.values():
-            if target.staging:
-                self._database.empty(pipeline, staging_table(target, (PART, *target.staged)))
 
     def _merge(self, pipeline: Pipeline, entry: Entry, token: Token, careful: bool) -> None:
         parts = entry.counted
@@ -311,6 +328,16 @@ class RowsStore(IBackingMap):
         if target.dead_letters:
             refusals.put_aside(staging, parts, entry.name)
         self._database.empty(pipeline, staging)
+
+    def _drop(self, outdated: Target) -> None:
+        """Drop a staging table that the catalog has ceased to name: its rows count no more, and
+        tasks that still write into it are overtaken."""
+        table = staging_table(outdated, (PART,))
+        try:
+            with self._database.transaction() as connection:
+                table.drop(connection, checkfirst=True)
+        except StateError as error:
+            _logger.warning("the table %s is not needed any more, drop it: %s", table, error)
 
     def _check(self) -> None:
         """Make what is missing, once; look whether the table takes the rows."""
@@ -337,14 +364,13 @@ class RowsStore(IBackingMap):
         self._target, self._encoded_target = target, target.encode()
 
     def _make(self, table: Table) -> None:
-        """Make a table of all states where it is absent; another driver may just do so."""
-        for again in (True, False):
-            try:
-                with self._database.transaction() as connection:
-                    table.create(connection, checkfirst=True)
-                return
-            except Exception:
-                if not again:
+        """Make a table of all states where it is absent; another driver may make it meanwhile."""
+        try:
+            with self._database.transaction() as connection:
+                table.create(connection, checkfirst=True)
+        except Exception:
+            with self._database.transaction() as connection:
+                if not alchemy().inspect(connection).has_table(table.name, table.schema):
                     raise
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import BURNT, Control, ControlRecord
 from trident.states.cut import Cut
-from trident.states.errors import OtherLogError, StaleBatchError, StateError
+from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds import KINDS
 from trident.states.kinds.kind import Kind
@@ -48,7 +48,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
     if found is not None and found.is_free_for(STAND_ALONE):
         found = None
     if found is not None and found.log_id != STAND_ALONE:
-        raise OtherLogError(control.place, found.log_id, STAND_ALONE, control.prefix)
+        raise control.other_log(found.log_id, STAND_ALONE)
     attempt = 0
     retried: dict[int, int] = {}
     if found is not None:

@@ -67,6 +67,7 @@ def opening_entry(log: Log, group: str, states: GroupStates, terms: LogTerms) ->
         def check(old: Log, last: LogEntry) -> None:
             _check_none_begun(old, last, terms.streams, states)
             _check_topology(old, last, states, terms, None)
+            _check_none_unmerged(old, last, states)
 
         first = adopt_state(log, group, states, terms.adopt, check, terms.folder_at)
     else:
@@ -108,6 +109,18 @@ def _check_names(log: Log, entry: LogEntry, states: GroupStates) -> None:
             f"The place of {names[0]!r} holds one of those. If it was renamed, say so: "
             f"StateSpec(…, renamed_from={known[0]!r}). Otherwise give {names[0]!r} a prefix of its "
             "own, and it begins anew.",
+        )
+
+
+def _check_none_unmerged(log: Log, entry: LogEntry, states: GroupStates) -> None:
+    """Refuse to leave a table of rows behind that lacks the last batch of the log."""
+    if names := states.unmerged(entry.reserved):
+        raise AdoptionError(
+            log.place,
+            f"the run that has committed batch {entry.committed} ended before it merged the batch "
+            f"into the table of {names[0]!r}, which this topology does not write",
+            "Start the topology that has written it once more, with that checkpoint: it merges "
+            "the batch. Then stop it, and adopt.",
         )
 
 

@@ -23,7 +23,6 @@ from trident.states.errors import (
     LostPlanError,
     LostStateError,
     LostWritesError,
-    OtherLogError,
     RewoundStateError,
     SerializationError,
     UnavailableError,
@@ -80,7 +79,7 @@ class GroupStates:
         for control in self.controls.values():
             found = control.read()
             if found is not None and not found.is_unused:
-                raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
+                raise control.other_log(found.log_id, log_id)
 
     def check_free(self, log_id: str) -> None:
         """Raise if a new log can't begin a state: it is another log's, or has entries of none."""
@@ -89,7 +88,7 @@ class GroupStates:
             if found is None or found.is_unused:
                 control.check_vacant()
             elif not self._is_abandoned(name, found):
-                raise OtherLogError(control.place, found.log_id, log_id, control.prefix)
+                raise control.other_log(found.log_id, log_id)
 
     def attempt_behind(self, log_id: str, attempt: int) -> int:
         """Return which attempt of its first batch a log begins with: `attempt`, or a later one if
@@ -112,6 +111,13 @@ class GroupStates:
             and found.log_id == log_id
             and not found.is_unused
         ]
+
+    def unmerged(self, record: ControlRecord) -> list[str]:
+        """Return the prefixes of states beside these that lack the batch which `record` says is
+        committed."""
+        controls = self.controls.values()
+        lacking = {prefix for control in controls for prefix in control.unmerged(record)}
+        return sorted(lacking - {control.prefix or control.name for control in controls})
 
     def may_hold(self, txid: int) -> bool:
         """Whether a state may hold a part of the batch `txid` that can't be undone."""
@@ -232,7 +238,7 @@ class GroupStates:
     def _check(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
         claim = self._claim(entry, name)
-        place = name, control.where, control.lasts, control.prefix
+        place = name, control.where, control.lasts, control.prefix, control.removal
         check_record(found, self._reserved(entry), claim, *place)
 
     def _claim(self, entry: LogEntry, name: str) -> Claim:

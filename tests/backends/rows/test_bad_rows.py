@@ -102,6 +102,26 @@ ONLY = {
                 "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
             ),
         ),
+        "trigger with a code of its own": Refusal(
+            COLUMNS,
+            lambda n: (n, 13, "x", 100 + n),
+            after=(
+                "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF "
+                "NEW.n = 13 THEN RAISE 'no' USING ERRCODE = 'AB123'; END IF; RETURN NEW; END $$",
+                "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
+                "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
+            ),
+        ),
+        "assertion of a trigger": Refusal(
+            COLUMNS,
+            lambda n: (n, 13, "x", 100 + n),
+            after=(
+                "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "ASSERT NEW.n <> 13; RETURN NEW; END $$",
+                "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
+                "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
+            ),
+        ),
         "foreign key at the commit": Refusal(
             f"{COLUMNS}, FOREIGN KEY (n) REFERENCES {{table}} (id) DEFERRABLE INITIALLY DEFERRED",
             lambda n: (n, 77, "x", 100 + n),

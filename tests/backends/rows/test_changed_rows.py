@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy
 
 from tests.backends.rows.databases import Place
-from trident import FixedBatchSpout, Rows, TridentTopology
+from trident import Adopt, FixedBatchSpout, Rows, TridentTopology
 from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import watching
-from trident.log.errors import ChangedTopologyError
+from trident.log.errors import AdoptionError, ChangedTopologyError
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError, StateError
 from trident.states.values import Token
@@ -66,6 +67,31 @@ def test_a_column_may_be_new_in_the_stream_and_in_the_table(place: Place, tmp_pa
     assert place.found() == [(1, 10, None), (2, 20, "new")]
 
 
+def test_a_changed_writer_drops_its_old_staging_table_once_it_has_begun(
+    place: Place, tmp_path: Path
+) -> None:
+    def staging_tables() -> list[str]:
+        with database_from_url(place.url).engine.connect() as connection:
+            names = sqlalchemy.inspect(connection).get_table_names()
+        return [name for name in names if name.startswith(f"trident_{place.table}_")]
+
+    def crash(point: str, token: Token) -> None:
+        if point == "after commit":
+            seen.append(len(staging_tables()))
+            raise KeyboardInterrupt
+
+    seen: list[int] = []
+    with watching(crash), pytest.raises(KeyboardInterrupt):
+        write(place.rows("id"), tmp_path / "log", (1, 10))
+    place.execute("ALTER TABLE {table} ADD COLUMN note VARCHAR(9)")
+    more, now = [(1, 10, None), (2, 20, "new")], "id long, n long, note string"
+    accept = {"rows": f"FixedBatchSpout of {now}"}
+    write(place.rows("id"), tmp_path / "log", *more, fields=now, accept_change=accept)
+    assert place.found() == [(1, 10, None), (2, 20, "new")]
+    assert seen == [1]
+    assert staging_tables() == [place.staging]
+
+
 def test_a_table_that_changes_while_it_is_written_is_not_waited_for(
     place: Place, tmp_path: Path
 ) -> None:
@@ -90,6 +116,32 @@ def test_a_log_forgets_retried_batches_of_rows(
     found = ControlRecord.decode(bytes(told))
     assert (found.committed, found.retried) == (5, {})
     assert place.column("id") == [0, 1, 2, 3, 4]
+
+
+def test_a_renamed_state_adopts_no_log_of_which_a_batch_waits_for_its_old_name(
+    place: Place, tmp_path: Path
+) -> None:
+    def start(log: str, *given: tuple[Any, ...], name: str, **options: Any) -> None:
+        topology = TridentTopology()
+        stream = topology.newStream("rows", FixedBatchSpout("id long", 1, *given))
+        stream.partitionPersist(place.rows("id", name=name))
+        with topology.start(checkpoint=tmp_path / log, trigger="available", **options) as run:
+            run.awaitTermination()
+
+    def crash(point: str, token: Token) -> None:
+        if (point, token.txid) == ("after commit", 2):
+            raise KeyboardInterrupt
+
+    old, renamed = f"{place.table} old", f"{place.table} renamed"
+    adopt = Adopt.from_checkpoint(tmp_path / "old")
+    with watching(crash), pytest.raises(KeyboardInterrupt):
+        start("old", (1,), (2,), name=old)
+    with pytest.raises(AdoptionError, match=f"batch 2 ended before it merged .* of '{old}'"):
+        start("new", (1,), (2,), (3,), name=renamed, adopt=adopt)
+    assert place.column("id") == [1]
+    start("old", (1,), (2,), name=old)
+    start("new", (1,), (2,), (3,), name=renamed, adopt=adopt)
+    assert place.column("id") == [1, 2, 3]
 
 
 def test_a_catalog_that_holds_something_else_is_told_as_damage(

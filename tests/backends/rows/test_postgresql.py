@@ -304,3 +304,45 @@ def test_a_connection_that_the_server_has_ended_is_opened_anew(postgres_server: 
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
     with database.transaction() as connection:
         assert connection.exec_driver_sql(asked).scalar_one() != first
+
+
+def test_a_row_that_a_policy_refuses_is_a_bad_row(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    user, host = f"u{uuid4().hex[:8]}", postgres_server.url.partition("@")[2]
+    sql.execute("CREATE TABLE small (id bigint PRIMARY KEY)")
+    sql.execute("ALTER TABLE small ENABLE ROW LEVEL SECURITY")
+    sql.execute("CREATE POLICY small ON small USING (id < 5)")
+    sql.execute(
+        f'CREATE ROLE {user} LOGIN; ALTER ROLE {user} SET search_path = "Der Laden %";'
+        f'GRANT ALL ON SCHEMA "Der Laden %" TO {user}; GRANT ALL ON small TO {user}'
+    )
+    try:
+        rows = Rows(f"postgresql://{user}@{host}", "small", "id")
+        with pytest.raises(RefusedRowError, match=r"the row \(id=7\).*row-level security policy"):
+            write(rows, "id long", (1,), (7,))
+    finally:
+        sql.execute(f"DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+def test_writers_of_one_name_in_two_catalogs_have_two_staging_tables(
+    postgres_server: Served, sql: psycopg.Connection[Any]
+) -> None:
+    users, host = [f"u{uuid4().hex[:8]}" for _ in range(2)], postgres_server.url.partition("@")[2]
+    sql.execute("CREATE TABLE shared (id bigint)")
+    for user in users:
+        sql.execute(f"CREATE ROLE {user} LOGIN; CREATE SCHEMA {user} AUTHORIZATION {user}")
+        sql.execute(f"ALTER ROLE {user} SET search_path = {user}")
+        sql.execute(f'GRANT ALL ON SCHEMA "Der Laden %" TO {user}; GRANT ALL ON shared TO {user}')
+    try:
+        for user in users:
+            rows = Rows(f"postgresql://{user}@{host}", ("Der Laden %", "shared"))
+            write(rows, "id long", (1,))
+        staging = sql.execute(
+            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'trident%shared%'"
+        )
+        assert len(staging.fetchall()) == 2
+        assert sql.execute("SELECT * FROM shared").fetchall() == [(1,), (1,)]
+    finally:
+        for user in users:
+            sql.execute(f"DROP OWNED BY {user}; DROP ROLE {user}")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import sqlalchemy
 
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
@@ -218,3 +219,32 @@ def test_who_lacks_a_package_is_told_what_to_install(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingDriverError, match=re.escape(f'"trident-spark[{extra}]"')):
         topology.start()
+
+
+def test_a_run_that_has_stopped_keeps_no_connection(place: Place) -> None:
+    rows = place.rows("id")
+    write(rows, "id long", (1,), (2,))
+    assert rows.database.engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+
+
+def test_a_table_that_can_not_be_made_is_tried_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def refuse(table: sqlalchemy.Table, *_: object, **__: object) -> None:
+        tried.append(table.name)
+        raise PermissionError
+
+    monkeypatch.setattr(
+        "trident.backends.rows.store.catalog",
+        lambda: sqlalchemy.Table(
+            f"{place.table}_catalog",
+            sqlalchemy.MetaData(),
+            sqlalchemy.Column("n", sqlalchemy.Integer),
+        ),
+    )
+    monkeypatch.setattr(sqlalchemy.Table, "create", refuse)
+    with pytest.raises(PermissionError):
+        write(place.rows("id"), "id long", (1,))
+    assert tried == [f"{place.table}_catalog"]

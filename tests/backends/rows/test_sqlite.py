@@ -157,3 +157,9 @@ def test_a_decimal_that_would_be_rounded_is_a_bad_row(tmp_path: Path, number: st
             place.rows("id"), "id long, n decimal(38,16)", (1, Decimal("0.1")), (2, Decimal(number))
         )
     assert place.found() == []
+
+
+def test_decimals_are_not_added_as_they_would_be_rounded(tmp_path: Path) -> None:
+    place = Place.at(f"sqlite:{tmp_path}/shop.db")
+    with pytest.raises(TableMismatchError, match="would round the field n.* make it a long"):
+        written(place.rows("id", mode="add"), "id long, n decimal(9,2)", (1, Decimal("0.1")))
