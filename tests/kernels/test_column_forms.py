@@ -103,7 +103,6 @@ def asked(block: Block) -> Block:
 
 
 FORMS = [listed, arrived, asked]
-in_each_form = pytest.mark.parametrize("form", FORMS)
 
 
 def outcome(kernel: Kernel, *blocks: Block) -> Any:
@@ -139,14 +138,14 @@ def test_only_what_the_library_surely_makes_goes_unchecked(
     assert (check is not None) is checked
 
 
-@in_each_form
 @given(block=blocks(), carried=st.sampled_from([(), ("key",), ("a", "key")]))
-def test_split(form: Form, block: Block, carried: tuple[str, ...]) -> None:
-    by_column, alone = (
-        outcome(EachKernel(STEP, split, Fields("a"), carried, ("word",)), made)
-        for split, made in ((Split(), form(block)), (one_by_one(Split()), block))
-    )
-    assert by_column == alone
+def test_split(block: Block, carried: tuple[str, ...]) -> None:
+    def kernel(split: Any) -> Kernel:
+        return EachKernel(STEP, split, Fields("a"), carried, ("word",))
+
+    alone = outcome(kernel(one_by_one(Split())), block)
+    for form in FORMS:
+        assert outcome(kernel(Split()), form(block)) == alone, form
 
 
 FILTERS = [FilterNull(), Equals(), Negate(FilterNull()), Negate(Negate(Equals()))]
@@ -156,14 +155,14 @@ FILTERS = [FilterNull(), Equals(), Negate(FilterNull()), Negate(Negate(Equals())
 @pytest.mark.parametrize(
     "inputs", [Fields(), Fields("a"), INPUTS, Fields("a", "b", "key")], ids=str
 )
-@in_each_form
 @given(block=blocks())
-def test_filters(filter: Any, inputs: Fields, form: Form, block: Block) -> None:
-    by_column, alone = (
-        outcome(FilterKernel(STEP, one, inputs, ("a", "b", "key")), made)
-        for one, made in ((filter, form(block)), (one_by_one(filter), block))
-    )
-    assert by_column == alone
+def test_filters(filter: Any, inputs: Fields, block: Block) -> None:
+    def kernel(filter: Any) -> Kernel:
+        return FilterKernel(STEP, filter, inputs, ("a", "b", "key"))
+
+    alone = outcome(kernel(one_by_one(filter)), block)
+    for form in FORMS:
+        assert outcome(kernel(filter), form(block)) == alone, form
 
 
 COMBINERS = pytest.mark.parametrize("combiner", [Count(), Sum(), Min(), Max()], ids=operation_name)
@@ -171,14 +170,14 @@ COMBINERS = pytest.mark.parametrize("combiner", [Count(), Sum(), Min(), Max()], 
 
 @COMBINERS
 @pytest.mark.parametrize("group", [(), ("b",), ("key", "b")], ids=str)
-@in_each_form
 @given(block=blocks())
-def test_aggregates(combiner: Any, group: tuple[str, ...], form: Form, block: Block) -> None:
-    by_column, alone = (
-        outcome(CombinerKernel(STEP, one, group, Fields("a"), ("made",)), made)
-        for one, made in ((combiner, form(block)), (one_by_one(combiner), block))
-    )
-    assert by_column == alone
+def test_aggregates(combiner: Any, group: tuple[str, ...], block: Block) -> None:
+    def kernel(combiner: Any) -> Kernel:
+        return CombinerKernel(STEP, combiner, group, Fields("a"), ("made",))
+
+    alone = outcome(kernel(one_by_one(combiner)), block)
+    for form in FORMS:
+        assert outcome(kernel(combiner), form(block)) == alone, form
 
 
 def totals(combiner: Any, values: Sequence[Any]) -> Any:
@@ -223,11 +222,8 @@ def test_several_blocks_are_aggregated_as_one(
 
 
 @COMBINERS
-@in_each_form
 @given(parts=st.lists(blocks(), max_size=3), most=st.sampled_from([1, 2**20]))
-def test_what_partitions_come_to_is_combined(
-    combiner: Any, form: Form, parts: list[Block], most: int
-) -> None:
+def test_what_partitions_come_to_is_combined(combiner: Any, parts: list[Block], most: int) -> None:
     def made(one: Any, form: Form) -> Any:
         first = PartialKernel(STEP, one, ("key",), Fields("a"), ("made",))
         final = CombinerKernel(STEP, one, ("key",), Fields("made"), ("all",), partial=True)
@@ -238,7 +234,9 @@ def test_what_partitions_come_to_is_combined(
             return str(error)
         return outcome(final, *partials)
 
-    assert made(combiner, form) == made(one_by_one(combiner), listed)
+    alone = made(one_by_one(combiner), listed)
+    for form in FORMS:
+        assert made(combiner, form) == alone, form
 
 
 def test_what_waits_keeps_no_memory_of_other_columns() -> None:
