@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
 
 from tests.spark import java
+from trident.testing.servers.process import accepts, free_port, wait_until
 
 _HOME = Path(pyspark.__file__).parent
 _PATIENCE = 90.0
@@ -23,7 +22,7 @@ _PATIENCE = 90.0
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[str]:
     """Start a master and two workers of so many cores each; yield the master's address."""
-    port = _free_port()
+    port = free_port()
     address = f"spark://127.0.0.1:{port}"
     environment = {
         **{name: os.environ[name] for name in os.environ if name != "PYTHONPATH"},
@@ -45,7 +44,7 @@ def cluster(folder: Path, cores: int = 1) -> Iterator[str]:
         place = ("--host", "127.0.0.1", "--webui-port", "0")
         master = started("master", f"{package}.master.Master", *place, "--port", str(port))
         running.callback(_ended, master)
-        _wait_for(lambda: _answers(port))
+        wait_until(lambda: accepts("127.0.0.1", port), _PATIENCE)
         for number in (1, 2):
             limits = ("--cores", str(cores), "--memory", "1g")
             limits += ("--work-dir", str(folder / f"w{number}"))
@@ -54,30 +53,10 @@ def cluster(folder: Path, cores: int = 1) -> Iterator[str]:
             )
             running.callback(_ended, worker)
         log = folder / "master.log"
-        _wait_for(lambda: log.read_text().count("Registering worker") == 2)
+        wait_until(lambda: log.read_text().count("Registering worker") == 2, _PATIENCE)
         yield address
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait(_PATIENCE)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the cluster did not start within {_PATIENCE} s")
-        time.sleep(0.05)

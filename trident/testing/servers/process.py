@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -243,10 +244,12 @@ def wait_until(condition: Callable[[], object], patience: float = 30.0) -> None:
 
 
 def free_port() -> int:
-    """Return a port that is free, and so is the one 10,000 above it, for Redis Cluster's bus."""
-    own = _own_ports()
-    for port in random.sample(own, len(own)):
-        if _is_free(port) and _is_free(port + _BUS):
+    """Return a port that is free, and so is the one 10,000 above it, for Redis Cluster's bus.
+
+    No other call returns it, in whatever process, as long as this process runs.
+    """
+    for port in random.sample(range(_LOWEST, _HIGHEST), _HIGHEST - _LOWEST):
+        if _is_free(port) and _is_free(port + _BUS) and _claim(port):
             return port
     raise RuntimeError(f"no port from {_LOWEST} to {_HIGHEST} is free")
 
@@ -260,10 +263,21 @@ def accepts(host: str, port: int) -> bool:
         return False
 
 
-def _own_ports() -> range:
-    """Those of this process, where tests run in several: no other may find the same one free."""
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return range(_LOWEST + number, _HIGHEST, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+def _claim(port: int) -> bool:
+    """Take a port whose server doesn't run yet; return False where somebody has taken it.
+
+    On Linux, by a name without a file, which is free again when this process has ended.
+    """
+    if sys.platform != "linux":
+        return True
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0trident-port-{port}")
+    except OSError:
+        claim.close()
+        return False
+    claim.detach()  # left open
+    return True
 
 
 def _is_free(port: int) -> bool:
