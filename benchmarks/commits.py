@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.report import Figure, latency, median
-from trident.log.checkpoint import held_checkpoint
+from trident.log.checkpoint import hold_checkpoint
 from trident.log.entry import LogEntry
 from trident.log.log import LogWriter
 from trident.states.values import Token
@@ -47,7 +47,7 @@ def figures(folder: Path) -> Iterator[Figure]:
 
 
 def _commit(place: str) -> float:
-    checkpoint = held_checkpoint(place)
+    checkpoint = hold_checkpoint(place)
     try:
         log = checkpoint.log("words")
         newest = log.newest()

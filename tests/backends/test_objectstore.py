@@ -15,7 +15,7 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.objectstore.checkpoint import explained
 from trident.backends.state_url import StateURL
 from trident.cli.main import main
-from trident.log.checkpoint import held_checkpoint
+from trident.log.checkpoint import hold_checkpoint
 from trident.log.errors import CheckpointError
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import MissingDriverError, StateUnavailableError, StateURLError
@@ -79,7 +79,7 @@ def test_a_store_that_ignores_conditions_is_refused_at_the_start_and_by_doctor(
     with StandIn(*ignored) as server:
         url = below(server.url(scheme), "words")
         with pytest.raises(CheckpointError, match=f"on condition {told}: it ignores conditions"):
-            held_checkpoint(url)
+            hold_checkpoint(url)
         assert main(["doctor", url]) == 1
     assert f"problem  {opened(url).where}: it has replaced an object" in capsys.readouterr().out
 
@@ -162,7 +162,7 @@ def test_a_panic_of_the_driver_is_an_error_that_no_later_start_mends(
     monkeypatch.setenv("AWS_ENDPOINT", "minio:9000")
     url = f"s3://b/words?access_key_id=A&secret_access_key={SECRET}"
     with pytest.raises(StateURLError, match="obstore says: request valid: InvalidUri"):
-        held_checkpoint(url)
+        hold_checkpoint(url)
     assert main(["doctor", url]) == 1
     assert "Look at the options of the URL" in capsys.readouterr().out
 

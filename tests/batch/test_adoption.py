@@ -29,7 +29,7 @@ from trident.batch.opening import LogTerms
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.errors import PlanError
-from trident.log.checkpoint import Checkpoint, Place, groups_at, held_checkpoint, local_folder
+from trident.log.checkpoint import Checkpoint, Place, groups_at, hold_checkpoint, local_folder
 from trident.log.errors import (
     AdoptionError,
     CheckpointInUseError,
@@ -77,7 +77,7 @@ def newest(log: Log) -> Any:
 
 @contextmanager
 def closing_checkpoint(place: str) -> Iterator[HeldCheckpoint]:
-    held = held_checkpoint(place)
+    held = hold_checkpoint(place)
     try:
         yield held
     finally:

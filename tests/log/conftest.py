@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -11,7 +11,9 @@ import pytest
 
 from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
+from trident.log.checkpoint import Place, hold_checkpoint
 from trident.log.file_log import FileLog
+from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
 from trident.log.stored_checkpoint import StoredLog
 
@@ -66,3 +68,13 @@ def opening(url: str, opened: ExitStack) -> Open:
         return StoredLog(store, "a/b")
 
     return open_one
+
+
+def open_checkpoint(place: Place, groups: Mapping[str, Collection[str]]) -> HeldCheckpoint:
+    """The checkpoint at a place, as a start of these groups holds it."""
+    with ExitStack() as undo:
+        held = hold_checkpoint(place)
+        undo.callback(held.release)
+        held.check_groups(groups)
+        undo.pop_all()
+    return held

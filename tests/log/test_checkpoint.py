@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.log.conftest import open_checkpoint
 from trident.log.checkpoint import (
     Checkpoint,
     TemporaryCheckpoint,
+    hold_checkpoint,
     local_path,
-    open_checkpoint,
 )
 from trident.log.entry import LogEntry
 from trident.log.errors import CheckpointError, CheckpointInUseError
@@ -184,7 +185,7 @@ def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(tmp_path: 
     found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
     assert found in str(raised.value)
     assert "its groups are: b, c " in str(raised.value)
-    assert f"move {tmp_path / folder_of('a/b')} away" in str(raised.value)
+    assert f"remove or rename {tmp_path / folder_of('a/b')}" in str(raised.value)
     open_checkpoint(tmp_path, {"a/b": ["a/b"], "new": ["new"]}).release()
 
 
@@ -203,7 +204,7 @@ def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_checkpoint_logs_are_in_memory_and_folders_go_with_the_run() -> None:
-    checkpoint = open_checkpoint(None, {"words": ["words"]})
+    checkpoint = hold_checkpoint(None)
     assert isinstance(checkpoint, TemporaryCheckpoint)
     assert isinstance(checkpoint.log("words"), MemoryLog)
     folder = checkpoint.folder("words")

@@ -17,12 +17,13 @@ from uuid import uuid4
 
 import pytest
 
+from tests.log.conftest import open_checkpoint
 from trident.backends.checkpoints import CHECKPOINTS, checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.batch.adopt import Adopt
 from trident.batch.start_options import StartOptions
 from trident.errors import PlanError
-from trident.log.checkpoint import groups_at, held_checkpoint, local_folder, open_checkpoint
+from trident.log.checkpoint import groups_at, hold_checkpoint, local_folder
 from trident.log.entry import LogEntry
 from trident.log.errors import (
     CheckpointError,
@@ -77,7 +78,7 @@ def hold() -> Iterator[Hold]:
     with ExitStack() as held:
 
         def hold_one(place: str, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
-            checkpoint = held_checkpoint(place, spark_checkpoint)
+            checkpoint = hold_checkpoint(place, spark_checkpoint)
             held.callback(checkpoint.release)
             return checkpoint
 
@@ -118,7 +119,7 @@ def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(url: str, 
         open_checkpoint(url, {"b": ["b"], "c": ["c"]})
     found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
     assert found in str(raised.value)
-    assert f"remove {checkpoint.log('a/b').place}" in str(raised.value)
+    assert f"remove or rename {checkpoint.log('a/b').place}" in str(raised.value)
     open_checkpoint(url, {"a/b": ["a/b"], "new": ["new"]}).release()
 
 
@@ -126,7 +127,7 @@ def test_a_second_run_of_this_process_is_told_that_it_runs_already(path: str, ho
     held = hold(path)
     found = f"{held.where} is in use by a run of this process, {this_process()}"
     with pytest.raises(CheckpointInUseError, match=re.escape(found)) as raised:
-        held_checkpoint(path)
+        hold_checkpoint(path)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     held.release()
     held.release()
@@ -137,8 +138,8 @@ def test_a_run_of_another_process_is_named_and_waited_for_once_it_is_killed(
     path: str, hold: Hold
 ) -> None:
     program = (
-        "import sys; from trident.log.checkpoint import held_checkpoint; "
-        "held = held_checkpoint(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+        "import sys; from trident.log.checkpoint import hold_checkpoint; "
+        "held = hold_checkpoint(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -147,7 +148,7 @@ def test_a_run_of_another_process_is_named_and_waited_for_once_it_is_killed(
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(CheckpointInUseError, match=f"in process {holder.pid} on .*Stop that"):
-            held_checkpoint(path)
+            hold_checkpoint(path)
     finally:
         holder.kill()
         holder.communicate()
@@ -171,7 +172,7 @@ def test_spark_has_a_folder_beside_a_url_and_only_there(
     beside = local_folder(tmp_path)
     assert hold(url, beside).folder("a/b").place == str(tmp_path / "a%2Fb")
     with pytest.raises(CheckpointError, match="it is a folder, and spark_checkpoint= was given"):
-        held_checkpoint(tmp_path / "c", beside)
+        hold_checkpoint(tmp_path / "c", beside)
     with pytest.raises(CheckpointError, match="hdfs://nn/c: it is not a local file system"):
         local_folder("hdfs://nn/c")
 
@@ -184,13 +185,13 @@ def test_what_is_no_entry_is_an_error_that_says_where_it_is(redis_server: Served
     with redis.Redis.from_url(redis_server.url) as client:
         client.hset(f"trident.checkpoint:{{{name}}}", "words", "no entry")
         with pytest.raises(CorruptLogError, match=f"field 'words' of the hash '.*{name}"):
-            held_checkpoint(url).log("words").newest()
+            hold_checkpoint(url).log("words").newest()
         client.delete(f"trident.checkpoint:{{{name}}}")
         client.set(f"trident.checkpoint:{{{name}}}", "no hash")
         with pytest.raises(CheckpointError, match="it is no hash"):
             open_checkpoint(url, {})
         with pytest.raises(CorruptLogError, match="it is no hash"):
-            held_checkpoint(url).log("words").newest()
+            hold_checkpoint(url).log("words").newest()
 
 
 def test_an_entry_that_zookeeper_would_not_take_is_refused_before_it_is_sent(
@@ -209,7 +210,7 @@ def test_what_one_user_has_made_another_does_not_read(zookeeper_server: Served, 
     mine.log("words").append(FIRST)
     assert mine.log("words").newest() == FIRST
     with pytest.raises(LogUnavailableError, match="the user may not do this") as raised:
-        held_checkpoint(f"zookeeper://me:other@{place}")
+        hold_checkpoint(f"zookeeper://me:other@{place}")
     assert "other" not in str(raised.value)
 
 
@@ -247,7 +248,7 @@ def test_a_later_configuration_of_logging_does_not_show_the_password(
     try:
         logging.config.dictConfig(told)
         logging.getLogger().addHandler(caplog.handler)
-        held_checkpoint(f"zookeeper://me:s3cr3t@{place}").release()
+        hold_checkpoint(f"zookeeper://me:s3cr3t@{place}").release()
     finally:
         logging.getLogger().removeHandler(caplog.handler)
         logging.getLogger("trident").setLevel(before)

@@ -27,7 +27,7 @@ from trident.errors import OperationTypeError, PlanError
 from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
-from trident.log.checkpoint import open_checkpoint
+from trident.log.checkpoint import hold_checkpoint
 from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.held import HeldCheckpoint
 from trident.log.staging import StagingArea
@@ -82,8 +82,9 @@ def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         groups = {each.id: [one.stream_id for one in each.sources] for each in plan.groups}
         given = options.spark_checkpoint
         beside = None if given is None else engine.folder(given)
-        checkpoint = open_checkpoint(options.checkpoint, groups, beside)
+        checkpoint = hold_checkpoint(options.checkpoint, beside)
         undo.callback(checkpoint.release)
+        checkpoint.check_groups(groups)
         folders = {
             group: checkpoint.folder(group.id) if group.clock == "dataframe" else None
             for group in plan.groups

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from trident.batch.adopt import Adopt, OlderCheckpoint, StatesAlone, StormsStates
 from trident.batch.states import GroupStates
-from trident.log.checkpoint import FolderAt, groups_at, held_checkpoint, shown
+from trident.log.checkpoint import FolderAt, groups_at, hold_checkpoint, shown
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, CheckpointError
 from trident.log.folders import SPARKS_LOG, STAGED
@@ -39,7 +39,7 @@ def adopt_state(
             if not groups_at(place):  # holding a checkpoint would make it
                 raise _no_log(place, group)
             beside = None if spark_checkpoint is None else folder_at(spark_checkpoint)
-            held = held_checkpoint(place, beside)
+            held = hold_checkpoint(place, beside)
             try:
                 older = _older_group(held, group)
                 if older is None:

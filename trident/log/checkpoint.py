@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -29,13 +29,13 @@ FolderAt = Callable[[Place], Folder]
 """Finds the folder of a path or URL, with the file systems that it knows."""
 
 _SPARKS = ("metadata", "offsets", "commits")
-"""What is in the folder of a query of Structured Streaming's."""
+"""What the folder of a Structured Streaming query holds."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
 class Checkpoint(HeldCheckpoint):
-    """A checkpoint folder, held by one run until :meth:`release`; raises where it can't be."""
+    """A checkpoint folder, held by one run until :meth:`release`; raises if that is impossible."""
 
     def __init__(self, path: Place) -> None:
         self.path = local_path(path)
@@ -54,12 +54,9 @@ class Checkpoint(HeldCheckpoint):
     def release(self) -> None:
         self._lock.release()
 
-    def _to_leave(self, group: str) -> str:
-        return f"move {self.folder(group).place} away"
-
 
 class TemporaryCheckpoint(HeldCheckpoint):
-    """In place of a checkpoint where none was given: logs in memory, which end with the run."""
+    """Stands for a checkpoint if none is given: logs in memory, which end with the run."""
 
     where = "memory"
 
@@ -84,31 +81,14 @@ class TemporaryCheckpoint(HeldCheckpoint):
         if path is not None:
             shutil.rmtree(path)
 
-    def _to_leave(self, group: str) -> str:
-        raise AssertionError("a new log is of a group of this run")
 
+def hold_checkpoint(place: Place | None, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
+    """Return the checkpoint at a folder or URL, held by the caller; a temporary one for None.
 
-def open_checkpoint(
-    place: Place | None,
-    groups: Mapping[str, Collection[str]],
-    spark_checkpoint: Folder | None = None,
-) -> HeldCheckpoint:
-    """The checkpoint at `place` for `groups`, held by the caller; a temporary one for None. Of each
-    group there are the streams."""
+    Raises CheckpointError if it can't be used, CheckpointInUseError if another run holds it.
+    """
     if place is None:
         return TemporaryCheckpoint()
-    held = held_checkpoint(place, spark_checkpoint)
-    try:
-        held.check_groups(groups)
-    except BaseException:
-        held.release()
-        raise
-    return held
-
-
-def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
-    """The checkpoint at a folder or URL, held by the caller; raises where it can't be, or is in
-    use."""
     text = os.fspath(place)
     if is_local(text):
         if spark_checkpoint is not None:
@@ -121,8 +101,8 @@ def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> Hel
             raise CheckpointError(
                 text,
                 "it belongs to a query of Spark's own, whose offsets can't be taken over",
-                "Give a new folder. The stream begins there where the options of its source say, "
-                "such as Kafka's startingOffsets.",
+                "Give a new folder. The stream then begins as the options of its source say, such "
+                "as Kafka's startingOffsets.",
             )
         return Checkpoint(text)
     return StoredCheckpoint(_store(text), spark_checkpoint)
@@ -161,7 +141,7 @@ def local_path(path: Place) -> Path:
         raise CheckpointError(
             shown(text),
             "it is not a local file system",
-            "Give the path of a folder, where the file system is mounted.",
+            "Mount the file system, and give the path of a folder in it.",
         )
     if _SCHEME.match(text) is None:
         return Path(text).absolute()

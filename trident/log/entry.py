@@ -18,10 +18,10 @@ _STORED_NAMES = {"log_id": "lineage", "retried": "exceptions"}
 """Fields that keep their first name in the file."""
 
 MOMENT = "/moment"
-"""Where a plan has the batch's time, beside what the streams have: no stream has a name like it."""
+"""The key of the batch's time in a plan, beside the streams: no stream has such a name."""
 
 ACTIVE = "/active"
-"""Where it has, for windows, the partitions of each stream that a watermark waits for."""
+"""Likewise of the partitions of each stream that a watermark waits for, for windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LogEntry:
     log_id: str
     """The log's id, made once."""
     begun: Token
-    """The attempt that `writer` may run: reserved by a commit, or begun after a failure."""
+    """The attempt that `writer` may run, reserved by a commit or after a failure."""
     committed: int
     """The last committed txid."""
     base: int = 0
@@ -53,22 +53,22 @@ class LogEntry:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """The kind of each state that has one."""
     topology: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What else has to stay as it is, as `trident.batch.changes` has it; empty in older entries."""
+    """What else has to stay the same: see `trident.batch.changes`; empty in older entries."""
     accepted: Mapping[str, Token | None] = field(default_factory=dict)
-    """For each state whose loss of writes was accepted, the attempt that it held then (None: no
+    """For each state with an accepted loss of writes, the attempt that it held then (None: no
     record). A state is here, and not in `states`, until the next batch that updates it commits."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What each stream's spout said with the last commit."""
     planned: Mapping[str, Any] | None = None
-    """What the batch under way will hold, for transactional spouts; and, where a step asks for it,
-    its time, under `MOMENT`, and their partitions, under `ACTIVE`."""
+    """What the batch under way will hold, for transactional spouts. If a step asks for them, also
+    the batch's time, under `MOMENT`, and the spouts' partitions, under `ACTIVE`."""
     retried: Mapping[int, int] = field(default_factory=dict)
     """The txids whose committed attempt was not 0, and that attempt; -1 where none counts."""
     swept: int = 0
-    """The last txid that has ever been forgotten: a record may lack it, though `retried` has it
-    again. 0 in older entries."""
+    """The last txid that was ever forgotten: a record may lack it, although `retried` has it again.
+    0 in older entries."""
     reached: int | None = None
-    """The time that the group's batches have reached, in milliseconds since 1970, where it lets
+    """The time that the group's batches have reached, in milliseconds since 1970, if it lets
     entries of states expire; it never goes back."""
     digest: str | None = None
     """A digest of what the last committed batch covers, by the source."""
@@ -79,7 +79,7 @@ class LogEntry:
 
     @property
     def reserved(self) -> ControlRecord:
-        """The control record that states get of the attempt that the writer may run."""
+        """The control record of the attempt that the writer may run, for its states."""
         planned = self.planned or {}
         return ControlRecord(
             *(self.log_id, self.begun, self.committed, self.retried),
@@ -90,7 +90,7 @@ class LogEntry:
 
     @property
     def plan(self) -> str | None:
-        """A digest of what spouts have planned, without a batch's time; None where none plans."""
+        """A digest of what spouts have planned, without a batch's time; None if none plans."""
         plans = plans_of_streams(self.planned or {})
         if not plans:
             return None
@@ -117,10 +117,10 @@ class LogEntry:
     def last(data: bytes, path: str) -> LogEntry | None:
         """Return the last of the entries that `data`, read from `path`, encodes one by one.
 
-        The end may be torn: cut off, or with zeros where a loss of power came before the data. An
-        entry that is torn was never confirmed, so it doesn't count; None where no other is there.
+        The end may be torn: cut off, or with zeros if a loss of power came before the data. A torn
+        entry was never confirmed, so it doesn't count. Returns None if there is no other.
 
-        Raises CorruptLogError for an entry that is damaged otherwise, or of a format that this
+        Raises CorruptLogError for an entry that is damaged in another way, or of a format that this
         version doesn't read.
         """
         entries = _whole(data)
@@ -130,7 +130,7 @@ class LogEntry:
 
     @staticmethod
     def torn(data: bytes) -> int:
-        """Return how many bytes at the end of `data` are no whole entry."""
+        """Return how many bytes at the end of `data` belong to no whole entry."""
         return len(data) - sum(map(len, _whole(data)))
 
     @staticmethod
@@ -160,7 +160,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class EncodedEntry:
-    """An entry as it is kept: what its metadata came from may be changed meanwhile."""
+    """An entry as it is stored: an entry's metadata may be changed in place meanwhile."""
 
     number: int
     data: bytes
@@ -172,12 +172,12 @@ class EncodedEntry:
 
 
 def plans_of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what spouts have planned of a batch, without what windows asked for with it."""
+    """Return what spouts have planned of a batch, without the keys that windows need."""
     return {stream: plan for stream, plan in planned.items() if stream not in (MOMENT, ACTIVE)}
 
 
 def _whole(data: bytes) -> list[bytes]:
-    """The entries of a file, each a line and one with its checksum, without a torn one."""
+    """The entries of a file, without a torn one; each is a line, and a line with its checksum."""
     *lines, _ = data.split(b"\n")
     entries = [b"%s\n%s\n" % pair for pair in zip(lines[::2], lines[1::2], strict=False)]
     if entries and b"\0" in entries[-1]:
@@ -193,11 +193,11 @@ def _checked(data: bytes, path: str) -> bytes:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of `metadata`, where the log can keep it.
+    """Return a copy of `metadata`, if the log can keep it.
 
-    A copy, because the spout may change in place what the log goes on to remember.
+    The log remembers the copy, as the spout may change its own in place.
 
-    Raises MetadataError where it would come back changed.
+    Raises MetadataError if the log would give back something else.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> bool:
-    # By exact type: json makes lists of tuples and strings of integer keys without a word.
+    # By exact type: json silently makes lists of tuples, and strings of integer keys.
     if type(value) is list:
         return all(map(_plain, value))
     if type(value) is dict:

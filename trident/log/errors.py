@@ -1,4 +1,4 @@
-"""What can go wrong with a checkpoint and its log; nothing was changed unless the text says so."""
+"""Errors of a checkpoint and its log; nothing was changed unless the text says so."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ class CheckpointInUseError(TridentError):
     checkpoint: str
     """The folder or URL."""
     pid: str
-    """The holder's process id, as far as it is known; in a store also its machine and its life."""
+    """The holder's process id, if it is known; in a store also its machine and its life."""
     here: bool = False
-    """Whether that is the process which asked."""
+    """Whether that is the process that has tried."""
 
     def __str__(self) -> str:
         text = f"checkpoint {self.checkpoint} is in use by a run"
         if self.here:
             return (
                 f"{text} of this process, {self.pid}: the topology runs already. Call stop() on "
-                "what its start() returned, or give this run a checkpoint and states of its own."
+                "the run that start() returned, or give this one a checkpoint and states of its "
+                "own."
             )
         return (
             f"{text} in process {self.pid or 'unknown'}. Stop that run, or give this one a "
@@ -48,10 +49,10 @@ class CheckpointInUseError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class LogError(TridentError):
-    """The coordinator log and what was asked of it don't fit; the run stops."""
+    """The coordinator log doesn't fit what was asked of it; the run stops."""
 
     place: str
-    """The log; or its entry's file, where it should be, or the stream that is to be logged."""
+    """The log; or the file of its entry, or the stream whose metadata is to be logged."""
 
 
 @dataclass(eq=False, repr=False)
@@ -84,10 +85,10 @@ class LogConflictError(LogError):
 
 @dataclass(eq=False, repr=False)
 class LogUnavailableError(LogError):
-    """The log's disk or store failed: whether an entry was added, and would stay, is not known."""
+    """The log's disk or store failed: it is not known whether an entry was added, and will stay."""
 
     problem: str
-    """What the system said, or found."""
+    """What the system said."""
     advice: str = "Make room on its disk, or repair it."
 
     passing: ClassVar[bool] = True
@@ -103,7 +104,7 @@ class TakenOverError(LogError):
 
     own: str
     found: str
-    """That of the run which wrote the newest entry."""
+    """The id of the run that wrote the newest entry."""
 
     _template = (
         "the log {place} was taken over by the run {found}; this is {own}. This run stops "
@@ -113,7 +114,7 @@ class TakenOverError(LogError):
 
 @dataclass(eq=False, repr=False)
 class LogMismatchError(LogError):
-    """The log was written by a topology or a source of another shape."""
+    """The log was written with another topology or source."""
 
     what: str
     expected: object
@@ -138,7 +139,7 @@ class PlacementError(LogError):
     """The source's log and ours disagree about which batch comes next."""
 
     committed: int
-    """The last batch that is committed there."""
+    """The last committed batch of the log."""
     source: str
     txid: int
     """The batch that it offers."""
@@ -146,9 +147,9 @@ class PlacementError(LogError):
     def __str__(self) -> str:
         return (
             f"the log {self.place} has committed batch {self.committed}, but {self.source} offers "
-            f"batch {self.txid}; only {self.committed} (again) or {self.committed + 1} can be. "
-            "Files of one of the two are missing or from another time: restore both from one "
-            "backup, or start with a new checkpoint and adopt=Adopt.from_checkpoint(<the old "
+            f"batch {self.txid}; only {self.committed} (again) or {self.committed + 1} is "
+            "possible. Files of one of the two are missing or from another time: restore both from "
+            "one backup, or start with a new checkpoint and adopt=Adopt.from_checkpoint(<the old "
             "one>), knowing that the source then starts as a new one does."
         )
 
@@ -162,7 +163,7 @@ class ReplayError(LogError):
     expected: str | None
     """The digest that was committed."""
     found: str | None
-    """That of the replay."""
+    """The digest of the replay."""
 
     _template = (
         "batch {txid} is committed in the log {place} with the digest {expected}, but "
@@ -173,7 +174,7 @@ class ReplayError(LogError):
 
 @dataclass(eq=False, repr=False)
 class StagingError(LogError):
-    """Batches that were computed and staged, and not committed yet, can't be committed."""
+    """Staged batches, computed and not committed yet, can't be committed."""
 
     problem: str
     advice: str
@@ -194,7 +195,7 @@ class AdoptionError(LogError):
 
 @dataclass(eq=False, repr=False)
 class MetadataError(LogError):
-    """A spout's metadata would not come back from the log as it was."""
+    """The log would give back a spout's metadata changed."""
 
     found: str
     """The metadata, shortened."""

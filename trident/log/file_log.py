@@ -14,13 +14,13 @@ from trident.log.folders import disk, make_folder, sync_folder
 from trident.log.log import Log
 
 _LARGEST = 60_000
-"""Bytes from which on another file follows."""
+"""A file of this many bytes is followed by another one."""
 _FILE = re.compile(r"(\d{20})\.json")
 
 
 @dataclass(slots=True)
 class _OwnFile:
-    """The file that a log appends to, which it has made itself."""
+    """The file that a log has made, and appends to."""
 
     number: int
     path: Path
@@ -28,12 +28,12 @@ class _OwnFile:
 
 
 class FileLog(Log):
-    """Files of entries, each of which is written by who has created it, and by nobody else.
+    """Files of entries; only the log that has created a file writes it.
 
-    How a writer goes on from another's entry is in docs/protocol.md, "The log decides". A file that
-    is large enough is followed by the next, and so is one in which an append has failed: what that
-    left may be there, or in part, or only as long as the system remembers it. Only the end of a
-    file can be torn. Lower files are removed, as each entry holds everything.
+    docs/protocol.md, "The log decides", says how a writer goes on from another's entry. A file that
+    is large enough is followed by the next. So is one in which an append has failed: the entry may
+    be there, or a part of it, or only until a loss of power. Only the end of a file can be torn.
+    Lower files are removed, as each entry holds everything.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -49,7 +49,7 @@ class FileLog(Log):
         return newest
 
     def append(self, entry: LogEntry) -> None:
-        own, self._own = self._own, None  # where this fails, nothing follows in the same file
+        own, self._own = self._own, None  # if this fails, nothing follows in the same file
         known, new = self._known, EncodedEntry.of(entry)
         with disk(self.place):
             follows = known is not None and known.number + 1 == new.number
@@ -88,7 +88,7 @@ class FileLog(Log):
                 raise LogConflictError(self.place, new.number)
             try:
                 _write(descriptor, new.data)
-            except OSError:  # on a full disk every try would keep what little room there is
+            except OSError:  # on a full disk the files of all tries would take the last room
                 path.unlink(missing_ok=True)
                 raise
             os.fsync(descriptor)
@@ -102,12 +102,12 @@ class FileLog(Log):
         return _OwnFile(number, path, len(new.data))
 
     def _may_follow(self, new: EncodedEntry) -> bool:
-        """Whether the newest is what `new` was made from, or already `new` itself."""
+        """Whether the newest entry is the one before `new`, or already `new` itself."""
         newest = self._read()
         if newest is None:
             return new.number == 1
         found = EncodedEntry.of(newest)
-        if found == new:  # an append that failed had put it there
+        if found == new:  # a failed append has written it
             return True
         return found.number + 1 == new.number and self._known in (None, found)
 
@@ -128,15 +128,15 @@ class FileLog(Log):
                     self.damage = f"the last {torn} bytes of {path} are no entry"
                 if entry is not None:
                     return entry
-                if not numbers and lowest > 1:  # for which a file with an entry was removed
+                if not numbers and lowest > 1:  # there was an entry, or no file would be missing
                     raise CorruptLogError(str(path), f"no entry is left in it, {len(data)} bytes")
         return None
 
     def _remove_below(self, number: int, names: list[str]) -> None:
-        useless = [self._path(lower) for lower in _numbers(names) if lower < number]
-        for path in useless:
-            with suppress(OSError):  # the next file tries it again
-                path.unlink()
+        for lower in _numbers(names):
+            if lower < number:
+                with suppress(OSError):  # the next file tries it again
+                    self._path(lower).unlink()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:020d}.json"

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from trident.log.errors import LogUnavailableError
 
 SPARKS_LOG, STAGED = "spark", "staged"
-"""What the folder of a group of streaming DataFrames holds beside the log."""
+"""What else the folder of a group of streaming DataFrames holds, beside the log."""
 
 
 def folder_of(group: str) -> str:
@@ -33,7 +33,7 @@ def group_of(folder: str) -> str:
 
 
 class Folder:
-    """A folder of files, here a local one; after LogUnavailableError a file may be there or not."""
+    """A folder of files, here a local one; after LogUnavailableError a file may exist or not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,12 +52,12 @@ class Folder:
             make_folder(self.path)
 
     def names(self) -> list[str]:
-        """Return the names in it, in any order; none where there is no such folder."""
+        """Return the names in it, in any order; none if it doesn't exist."""
         with disk(self.place):
             return os.listdir(self.path) if self.path.is_dir() else []
 
     def read(self, name: str) -> bytes | None:
-        """Return what a file holds, which is durable then; None where there is no such file."""
+        """Return what a file holds, and make it durable; None if there is no such file."""
         with disk(self.place), suppress(FileNotFoundError):
             with (self.path / name).open("rb") as file:
                 data = file.read()
@@ -67,7 +67,7 @@ class Folder:
         return None
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
-        """Write a file durably: all of it is there, or nothing, whenever the process dies."""
+        """Write a file durably: all of it or nothing, whenever the process dies."""
         with disk(self.place):
             make_folder(self.path)
             temporary = self.path / f"{secrets.token_hex(8)}.tmp"
@@ -82,14 +82,14 @@ class Folder:
             sync_folder(self.path)
 
     def remove(self, name: str) -> None:
-        """Remove a file, unless it is gone."""
+        """Remove a file, if it exists."""
         with disk(self.place):
             (self.path / name).unlink(missing_ok=True)
 
 
 @contextmanager
 def disk(place: str) -> Iterator[None]:
-    """Raise what fails in a file system as an error of the log at `place`."""
+    """Raise errors of a file system as errors of the log at `place`."""
     try:
         yield
     except OSError as error:
@@ -97,8 +97,8 @@ def disk(place: str) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and its parents durably; may be repeated, as what wasn't synced is not
-    there."""
+    """Make `folder` and its parents durably; may be repeated, as a folder that can't be synced is
+    removed."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(exist_ok=True)

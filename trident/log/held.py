@@ -22,25 +22,22 @@ class HeldCheckpoint(ABC):
 
     @abstractmethod
     def groups(self) -> list[str]:
-        """Return the groups of which something is there, perhaps no entry of a log."""
+        """Return the groups that it holds anything of, perhaps no entry of a log."""
 
     @abstractmethod
     def folder(self, group: str) -> Folder:
-        """Return the folder of `group`, not made yet; raise CheckpointError where there is none."""
+        """Return the folder of `group`, not made yet; raise CheckpointError if there can't be
+        one."""
 
     @abstractmethod
     def release(self) -> None:
         """Let another run have it; may be repeated."""
 
-    @abstractmethod
-    def _to_leave(self, group: str) -> str:
-        """What to do with the log of a group that is gone for good."""
-
     def check_groups(self, groups: Mapping[str, Collection[str]]) -> None:
-        """Refuse to leave a log behind, as a topology would whose stream has got another id; of
-        each of its groups there are the streams."""
-        there = self.groups()
-        for group in there:
+        """Refuse to leave a log behind, as when a stream has got another id; `groups` has the
+        streams of each group."""
+        existing = self.groups()
+        for group in existing:
             newest = self.log(group).newest() if group not in groups else None
             if newest is not None and newest.successor is None:
                 raise CheckpointError(
@@ -49,19 +46,19 @@ class HeldCheckpoint(ABC):
                     f"{newest.committed}, in a group {group!r} that this topology "
                     f"does not have; its groups are: {', '.join(groups) or 'none'} (each "
                     "is named by the smallest of its stream ids)",
-                    self._instead(group, newest.streams, groups, there),
+                    self._advice(group, newest.streams, groups, existing),
                 )
 
-    def _instead(
+    def _advice(
         self,
         group: str,
         streams: Collection[str],
         groups: Mapping[str, Collection[str]],
-        there: Collection[str],
+        existing: Collection[str],
     ) -> str:
-        """What to do instead of leaving the log of `group`, whose `streams` were."""
+        """What to do instead of leaving the log of `group`, which had these `streams`, behind."""
         heirs = [name for name, ours in groups.items() if not {*streams}.isdisjoint(ours)]
-        if len(heirs) == 1 and heirs[0] in streams and heirs[0] not in there:
+        if len(heirs) == 1 and heirs[0] in streams and heirs[0] not in existing:
             return (
                 "Give the streams their old ids, or start with a new checkpoint and "
                 f"adopt=Adopt.from_checkpoint(<this one>): the group {heirs[0]!r} goes on from "
@@ -73,7 +70,7 @@ class HeldCheckpoint(ABC):
                 "that joins them needs an id after theirs."
             )
         return (
-            "Give the streams their old ids, or start with a new checkpoint. Where those streams "
-            f"are gone for good, {self._to_leave(group)}: what their states hold stays in its "
-            "store, but nothing goes on from there."
+            "Give the streams their old ids, or start with a new checkpoint. If those streams are "
+            f"no longer wanted, remove or rename {self.log(group).place}: their states keep their "
+            "entries, but nothing can go on from these."
         )

@@ -20,7 +20,7 @@ def _leave_to_the_parent() -> None:
         lock.close()
 
 
-# A forked child inherits the descriptor, and would keep the lock when its parent has died.
+# A forked child inherits the descriptor, and would keep the lock after its parent's death.
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
@@ -46,7 +46,7 @@ class CheckpointLock:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                # By its locks, not by the pid, which a process of another container may have too.
+                # Not by the pid: a process of another container may have the same.
                 here = any(lock._held and lock._file == self._file for lock in list(_locks))
                 raise CheckpointInUseError(str(folder), holder, here) from None
             raise CheckpointError(

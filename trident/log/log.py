@@ -17,22 +17,24 @@ from trident.states.values import Token
 class Log(ABC):
     """A sequence of entries, each created exclusively.
 
-    A writer appends only directly after an entry of its own. A newcomer appends a begin of its own
-    after the newest entry before it touches any state, so of two writers one always stops.
+    A writer appends only directly after an entry of its own. A newcomer first appends a begin after
+    the newest entry, before it touches any state. So of two writers one always stops.
 
     `place` is how errors name the log.
     """
 
     damage: str = ""
-    """What was found at the log's end that is no entry; nothing, where all could be read."""
+    """What the log's end holds that is no entry; empty if all could be read."""
 
     def __init__(self, place: str) -> None:
         self.place = place
 
     @abstractmethod
     def newest(self) -> LogEntry | None:
-        """The entry with the highest number, None without any; raises where damaged, or the disk
-        failed."""
+        """Return the entry with the highest number, None without any.
+
+        Raises CorruptLogError if it is damaged, LogUnavailableError if the disk failed.
+        """
 
     @abstractmethod
     def append(self, entry: LogEntry) -> None:
@@ -43,8 +45,8 @@ class Log(ABC):
         LogConflictError
             When there is another entry of this number already, or one of a higher number.
         LogUnavailableError
-            When it is not known whether the entry was added, or would survive a loss of power:
-            nothing may be built on it. The same entry may be appended again, until that succeeds.
+            When it is not known whether the entry was added, and survives a loss of power: nothing
+            may be built on it. The same entry may be appended again, until that succeeds.
         """
 
 

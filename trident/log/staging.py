@@ -1,4 +1,4 @@
-"""Batches that are computed and not committed yet, as files beside the log."""
+"""Computed batches that are not committed yet, as files beside the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKSUM = 9
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A computed batch as it is staged: for any attempt, by whichever driver commits it."""
+    """A computed batch as it is staged: any driver may commit it, in any attempt."""
 
     log_id: str
     claim: int
@@ -84,8 +84,8 @@ class StagedFile:
 class StagingArea:
     """The staged batches of a group, a file each.
 
-    A file is there as a whole or not at all, and its name says which run has written it. So one
-    that was overtaken replaces nothing: of the files of a batch the one of the last run counts.
+    A file exists as a whole or not at all, and its name says which run has written it. So an
+    overtaken run replaces nothing: of the files of a batch only that of the last run counts.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -97,11 +97,10 @@ class StagingArea:
         self.folder.write(batch.name, batch.encode())
 
     def staged(self) -> list[StagedFile]:
-        """Return what is staged, in the order of the txids; remove what was not finished.
+        """Return the staged batches, in the order of their txids; remove unfinished files.
 
-        The other files of a batch stay until it is committed: a run that has begun since may have
-        listed them, and not what took their place. Raises StagingError for a file that isn't what
-        was written.
+        The other files of a batch stay until it is committed: a later run may have listed them, and
+        not the one that replaces them. Raises StagingError for a damaged file.
         """
         self._found = names = sorted(self.folder.names())
         for name in names:
@@ -115,7 +114,7 @@ class StagingArea:
         ]
 
     def remove(self, batch: StagedFile) -> None:
-        """Remove all files of a committed batch; what is left the next start removes."""
+        """Remove all files of a committed batch; the next start removes any that remain."""
         others = (name for name in self._found if _txid_in(name) == batch.txid)
         with suppress(LogUnavailableError):
             for name in {*others, batch.name}:

@@ -1,5 +1,5 @@
-"""A checkpoint that is no folder: its logs are in a store, where any machine finds them; the newest
-entry of each is one value, which an append replaces."""
+"""A checkpoint in a store, which any machine can reach: the newest entry of each log is one value,
+and an append replaces it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 
 
 class StoredCheckpoint(HeldCheckpoint):
-    """A checkpoint in a store, held by one run if that can tell; Spark's log is in a folder beside
-    it."""
+    """A checkpoint in a store, held by one run if the store knows holders; Spark's log is in a
+    folder beside it."""
 
     def __init__(self, store: CheckpointStore, spark_checkpoint: Folder | None = None) -> None:
         self.where = store.where
@@ -32,7 +32,7 @@ class StoredCheckpoint(HeldCheckpoint):
         try:
             with reached(store):
                 if (problem := store.probe()) is not None:
-                    advice = "A checkpoint needs a store that heeds them: take another."
+                    advice = "A checkpoint needs a store that respects them: take another."
                     raise CheckpointError(self.where, problem, advice)
                 holder = store.hold()
         except BaseException:
@@ -64,17 +64,14 @@ class StoredCheckpoint(HeldCheckpoint):
     def release(self) -> None:
         self._store.release()
 
-    def _to_leave(self, group: str) -> str:
-        return f"remove {self._store.place_of(group)}"
-
 
 class StoredLog(Log):
-    """A log as one value of a checkpoint's store, which replaces it only where it is what the
-    writer expects.
+    """A log as one value of a checkpoint's store, which replaces only the value that the writer
+    expects.
 
-    An entry holds everything, so the newest is all that is kept. No two are equal, as each names
-    its writer and its number: a request that arrives late finds another than it expects. Where the
-    answer is lost the same entry is appended again, which succeeds where it is there.
+    An entry holds everything, so only the newest is kept. No two are equal, as each names its
+    writer and its number: a request that arrives late finds another value than it expects. If an
+    answer is lost, the same entry is appended again, which succeeds if it is stored already.
     """
 
     def __init__(self, store: CheckpointStore, group: str) -> None:
@@ -108,15 +105,15 @@ class StoredLog(Log):
         self._known = new
 
     def _check_kept(self, found: LogEntry | None) -> None:
-        """Raise where the store has lost what it had acknowledged."""
+        """Raise CorruptLogError if the store has lost an entry that it had acknowledged."""
         known = self._known
         if known is None or (found is not None and found.number >= known.number):
             return
-        there = "nothing is there" if found is None else f"its number is {found.number}"
+        what = "nothing is there" if found is None else f"its number is {found.number}"
         raise CorruptLogError(
             self.place,
-            f"{there}, and entry {known.number} was acknowledged: the store has lost what it said "
-            "it had",
+            f"{what}, and entry {known.number} was acknowledged: the store has lost an entry that "
+            "it had confirmed",
         )
 
     def _check_size(self, new: EncodedEntry) -> None:
@@ -124,16 +121,15 @@ class StoredLog(Log):
         if largest is not None and len(new.data) > largest:
             raise CheckpointError(
                 self._store.where,
-                f"an entry of the log has {len(new.data)} bytes, and {largest} is the most that "
-                "is taken there",
-                "What a spout returns as metadata is part of it. Take a checkpoint in a folder or "
-                "in Redis: a new one, with adopt=Adopt.from_checkpoint(<this one>).",
+                f"an entry of the log has {len(new.data)} bytes, and the store takes {largest}",
+                "A spout's metadata is part of the entry. Use a checkpoint in a folder or in "
+                "Redis: a new one, with adopt=Adopt.from_checkpoint(<this one>).",
             )
 
 
 @contextmanager
 def reached(store: CheckpointStore, log: str = "") -> Iterator[None]:
-    """Raise what goes wrong with a checkpoint's store as errors of the checkpoint, or of a log."""
+    """Raise errors of a checkpoint's store as errors of the checkpoint, or of a log."""
     place = log or store.where
     try:
         yield
