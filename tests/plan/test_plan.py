@@ -87,15 +87,6 @@ def test_a_group_of_dataframes_is_clocked_by_streaming() -> None:
     assert spouts.plan().groups[0].clock == "spout"
 
 
-def test_consumers_are_in_order_and_once_each() -> None:
-    topology = TridentTopology()
-    stream = spout(topology, "a")
-    topology.merge(stream, stream)
-    stream.project("word")
-    plan = topology.plan()
-    assert [node.id for node in plan.consumers(plan.nodes[0])] == [2, 3]
-
-
 def test_a_plan_does_not_change_when_its_topology_grows() -> None:
     topology = TridentTopology()
     stream = spout(topology, "a")

@@ -69,7 +69,6 @@ def test_parents_come_first_and_stages_hold_each_step_once(topology: TridentTopo
     plan = topology.plan()
     for node in plan.nodes:
         assert all(parent.id < node.id for parent in node.parents)
-        assert set(plan.consumers(node)) == {n for n in plan.nodes if node in n.parents}
     (group,) = plan.groups
     job, _ = draft_job(group, Spark(4))
     assert sorted(id for stage in job.stages for id in stage.ids) == [n.id for n in plan.nodes]

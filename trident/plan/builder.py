@@ -184,7 +184,7 @@ class Builder:
             raise PlanError(what, function, (), "Query it by newDRPCStream().")
         if not updated and not begins:
             return  # a query that updates nothing
-        if not any(each.keeps_answers for each in connected):
+        if not any(each.answers for each in connected):
             what = f"{call}: nothing keeps the answers to requests, which update a state, to"
             advice = (
                 "Say where, as in newDRPCStream("

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
@@ -164,18 +164,6 @@ class Plan:
     on_error: OnError = "fail"
 
     @cached_property
-    def _consumers(self) -> Mapping[Node, tuple[Node, ...]]:
-        consumers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
-        for node in self.nodes:
-            for parent in dict.fromkeys(node.parents):
-                consumers[parent].append(node)
-        return {node: tuple(found) for node, found in consumers.items()}
-
-    def consumers(self, node: Node) -> tuple[Node, ...]:
-        """The steps that take a step's output, each once, in order of creation."""
-        return self._consumers[node]
-
-    @cached_property
     def groups(self) -> tuple[BatchGroup, ...]:
         """The batch groups, in order of their ids."""
         groups = []
@@ -276,16 +264,16 @@ def _by_id(node: Node) -> int:
     return node.id
 
 
+@dataclass(eq=False)
 class Connected:
-    """Steps that are connected, and what the checks of later steps ask of them."""
+    """Steps that are connected, and some of them again by what the checks of later steps need."""
 
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.sources: list[SourceNode] = []
-        self.requests: list[DRPCNode] = []
-        self.asked: list[StateUpdateNode] = []
-        self.updates = False
-        self.keeps_answers = False
+    nodes: list[Node] = field(default_factory=list)
+    sources: list[SourceNode] = field(default_factory=list)
+    requests: list[DRPCNode] = field(default_factory=list)
+    asked: list[StateUpdateNode] = field(default_factory=list)
+    updates: list[Node] = field(default_factory=list)
+    answers: list[Node] = field(default_factory=list)
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -297,18 +285,14 @@ class Connected:
             case Node(asks_updated=StateUpdateNode() as state):
                 self.asked.append(state)
             case StateUpdateNode(updater=KeptAnswers()):
-                self.keeps_answers = True
+                self.answers.append(node)
             case StateUpdateNode():
-                self.updates = True
+                self.updates.append(node)
 
     def absorb(self, other: Connected) -> None:
         """Add all steps of another one."""
-        self.nodes += other.nodes
-        self.sources += other.sources
-        self.requests += other.requests
-        self.asked += other.asked
-        self.updates |= other.updates
-        self.keeps_answers |= other.keeps_answers
+        for name, steps in vars(other).items():
+            getattr(self, name).extend(steps)
 
 
 class ConnectedSteps:

@@ -24,10 +24,11 @@ T = TypeVar("T")
 
 def ends(plan: Plan) -> list[Node]:
     """The steps of batches whose tuples no other step takes."""
+    taken = {parent for node in plan.nodes for parent in node.parents}
     return [
         node
         for node in plan.nodes
-        if not plan.consumers(node)
+        if node not in taken
         and node.updates is None
         and not any(isinstance(root, DRPCNode) for root in node.roots)
         and plan.group_of(node) is not None
