@@ -87,7 +87,7 @@ def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -
 class Adapted:
     """A plain callable as an operation: has its name, and takes values instead of a tuple.
 
-    What it returns is checked by `trident.kernels.calls`, for a whole column at once.
+    What it returns is checked by `trident.kernels.tuple_kernels`, for a whole column at once.
     """
 
     function: Callable[..., Any]
