@@ -23,7 +23,7 @@ from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
 from trident.plan.arguments import read_join, read_multi_reduce
 from trident.plan.builder import Builder
-from trident.plan.multi_reduce import Reduced, multi_reduce
+from trident.plan.multi_reduce import multi_reduce
 from trident.plan.nodes import (
     Kind,
     MergeNode,
@@ -457,16 +457,16 @@ class TridentTopology(Published):
             what = "multiReduce: expected two streams or more, and fields of each if any, found"
             found = f"{len(streams)} streams and fields of {len(fields)}"
             raise PlanError(what, found, (), advice)
-        reduced = []
+        positions, inputs = [], []
         for stream, seen in zip(streams, fields, strict=True):
             if not isinstance(stream, Stream | GroupedStream) or (
                 stream._builder is not self._builder
             ):
                 what = "multiReduce: expected a stream of this topology, found"
                 raise OperationTypeError(what, type(stream).__name__, (), advice)
-            inputs = Fields(*stream._node.fields.names) if seen is None else Fields.of(seen)
-            reduced.append(Reduced(stream._node, stream._group, inputs))
-        node = multi_reduce(self._builder, reduced, reducer, Fields.of(outputs))
+            inputs.append(Fields(*stream._node.fields.names) if seen is None else Fields.of(seen))
+            positions.append(stream._position)
+        node = multi_reduce(positions, inputs, reducer, Fields.of(outputs))
         return Stream(self._builder, node)
 
     def _nodes(self, call: str, streams: Sequence[object], advice: str) -> tuple[Node, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from trident.errors import OperationTypeError
 from trident.operations.interfaces import GroupedMultiReducer, MultiReducer
 from trident.operations.multi_reduced import GroupedMultiReduced, Laid, MultiReduced
 from trident.plan.arguments import as_instance
-from trident.plan.builder import Builder
+from trident.plan.builder import Position
 from trident.plan.nodes import (
     MapNode,
     MergeNode,
@@ -20,8 +20,6 @@ from trident.plan.nodes import (
 )
 from trident.plan.step_checks import (
     check_join_keys,
-    check_keys,
-    check_new_fields,
     check_selection,
     check_types_agree,
 )
@@ -31,38 +29,25 @@ from trident.tuples.value_types import common_type
 _CALL = "multiReduce"
 
 
-class Reduced(NamedTuple):
-    """One of the streams: the step, the fields of its groups, and what the reducer sees of it."""
-
-    node: Node
-    group: Fields | None
-    inputs: Fields
-
-
 def multi_reduce(
-    builder: Builder, streams: Sequence[Reduced], reducer: object, outputs: Fields
+    streams: Sequence[Position], seen: Sequence[Fields], reducer: object, outputs: Fields
 ) -> Node:
-    """``multiReduce(streams, reducer, outputs)``."""
-    groups = [stream.group for stream in streams]
+    """``multiReduce(streams, reducer, outputs)``; the reducer has `seen` these fields of each."""
+    groups, builder = [stream.group for stream in streams], streams[0].builder
     grouped = [group for group in groups if group is not None]
     if grouped and None in groups:
         advice = "Write groupBy() behind each of them, or behind none."
         raise OperationTypeError(f"{_CALL}: some streams have groups, some not", "", (), advice)
     known = as_instance(_CALL, reducer, GroupedMultiReducer if grouped else MultiReducer)
-    for stream in streams:
-        check_selection(_CALL, stream.inputs, stream.node.fields)
-    keys = [one.node.fields.select(one.group or ()) for one in streams]
+    for stream, fields in zip(streams, seen, strict=True):
+        check_selection(_CALL, fields, stream.fields)
+    keys = [stream.fields.select(stream.group or ()) for stream in streams]
     if grouped:
         check_join_keys(_CALL, grouped)
         check_types_agree(_CALL, keys)
-        for key in keys:
-            check_keys(_CALL, key)
-    check_new_fields(_CALL, outputs, Fields())
-    inputs = [stream.node.fields.select(stream.inputs) for stream in streams]
+    inputs = [stream.fields.select(own) for stream, own in zip(streams, seen, strict=True)]
     with builder.together():
-        laid = [
-            _laid(builder, stream, number, keys, inputs) for number, stream in enumerate(streams)
-        ]
+        laid = [_lay_out(stream, place, keys, inputs) for place, stream in enumerate(streams)]
         merged = builder.add(MergeNode, merged=tuple(laid), outputs=None)
         group = Fields(*merged.fields.names[1 : 1 + len(keys[0])]) if grouped else None
         moved = builder.add(
@@ -80,17 +65,16 @@ def multi_reduce(
         return builder.add(ProjectNode, parent=made, keep=Fields(*outputs.names))
 
 
-def _laid(
-    builder: Builder, stream: Reduced, number: int, keys: Sequence[Fields], inputs: Sequence[Fields]
+def _lay_out(
+    stream: Position, number: int, keys: Sequence[Fields], inputs: Sequence[Fields]
 ) -> Node:
-    """The stream with its tuples laid beside the places of the others'."""
+    """Lay the tuples of a stream beside nulls in place of the others'."""
     key, own = keys[number], inputs[number]
     seen = Fields(*dict.fromkeys((*key, *own)))
-    project = builder.add(ProjectNode, parent=stream.node, keep=seen)
+    project = stream.add(ProjectNode, keep=seen)
     widths = [len(fields) for fields in inputs]
-    return builder.add(
+    return Position(stream.builder, project).add(
         MapNode,
-        parent=project,
         inputs=project.fields,
         function=Laid(
             number,
