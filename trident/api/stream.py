@@ -810,10 +810,9 @@ class Stream(_Steps["Stream"]):
     def groupBy(self, *fields: FieldsLike) -> GroupedStream:
         """See the stream by groups of equal values of these fields."""
         group = _together(fields)
-        check_selection("groupBy", group, self._node.fields)
+        check_keys("groupBy", check_selection("groupBy", group, self._node.fields))
         if not group:
             raise PlanError("groupBy: no fields", "", (), "Without groups, use the stream itself.")
-        check_keys("groupBy", self._node.fields.select(group))
         return GroupedStream(self._builder, self._node, Fields(*group.names))
 
     def partitionBy(self, *fields: FieldsLike) -> Stream:

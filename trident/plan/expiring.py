@@ -47,7 +47,6 @@ def expiry_of(
         raise PlanError(what, declaration.name, (), advice)
     if field is None:
         return Expiry(duration.milliseconds)
-    check_selection(call, Fields(field), before)
-    kind = before.types[field]
+    kind = check_selection(call, Fields(field), before).types[field]
     check_time(call, field, kind)
     return Expiry(duration.milliseconds, field, kind)

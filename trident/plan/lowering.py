@@ -133,7 +133,7 @@ def new_stream(
     declared = _fields_of(source)
     if partition_fields is None:
         partition_fields = _partition_of_kafka(declared)
-    check_selection("newStream", Fields.of(partition_fields), declared)
+    partition_fields = check_selection("newStream", Fields.of(partition_fields), declared)
     if history is not None:
         _check_history(history, declared, output_mode)
     elif until is not None:
@@ -150,7 +150,7 @@ def new_stream(
         kind=kind or "opaque",
         clock="dataframe",
         output_mode=output_mode or "append",
-        partition_fields=Fields.of(partition_fields),
+        partition_fields=partition_fields,
         history=history,
         until=until_text,
     )
@@ -410,15 +410,14 @@ def min_or_max_by(
 ) -> PartitionAggregateNode:
     """``minBy(field [, comparator])`` and ``maxBy(field [, comparator])``."""
     call = f"{_EXTREMES[kind]}By"
-    by = Fields.of(field)
-    check_selection(call, by, at.fields)
+    by = check_selection(call, Fields.of(field), at.fields)
     if len(by) != 1:
         advice = f"Give one field, or a comparator of tuples to {_EXTREMES[kind]}()."
         raise PlanError(f"{call}: expected one field, found", str(by) or "none", (), advice)
     [name] = by
     if comparator is None:
         advice = f"Give a comparator of two values: {call}({name!r}, comparator)."
-        check_ordered(call, at.fields.select(by), advice)
+        check_ordered(call, by, advice)
     compare, shown = (natural_order, "") if comparator is None else _read_order(call, comparator)
     label = f"{call}({', '.join(filter(None, (name, shown)))})"
     return _keep_tuple(at, kind(at.fields.index(name), compare, label))
@@ -519,13 +518,12 @@ def partition_persist(
     declaration = at.builder.state(call, state, name, outputs or Fields(), None, operation)
     updater = as_instance(call, operation, StateUpdater)
     seen = _check_inputs(call, at, inputs)
-    types = updater.infer_types(at.fields.select(seen))
     return at.add(
         StateUpdateNode,
         state=declaration,
         inputs=seen,
         updater=updater,
-        outputs=(outputs or Fields()).with_types(types),
+        outputs=(outputs or Fields()).with_types(updater.infer_types(seen)),
         expiry=expiry_of(call, expiring, declaration, at.fields),
     )
 
@@ -535,7 +533,7 @@ def persist_rows(
 ) -> StateUpdateNode:
     """``partitionPersist(Rows(…) [, inputs])``: by default all fields are columns."""
     call = "partitionPersist"
-    seen = at.fields if inputs is None else at.fields.select(_check_inputs(call, at, inputs))
+    seen = at.fields if inputs is None else _check_inputs(call, at, inputs)
     rows = cast("Rows", spec.stateFactory)
     name = name or spec.name or rows.name
     spec = replace(spec, stateFactory=rows.of(seen.types))
@@ -563,6 +561,5 @@ def state_query(at: Position, state: StateNode, given: Given) -> StateQueryNode:
 
 
 def _check_inputs(call: str, at: Position, inputs: Fields | None) -> Fields:
-    """The named input fields, checked; no fields where none are named."""
-    check_selection(call, inputs or Fields(), at.fields)
-    return inputs or Fields()
+    """The named input fields with their types; no fields if none are named."""
+    return check_selection(call, inputs or Fields(), at.fields)

@@ -39,13 +39,14 @@ def multi_reduce(
         advice = "Write groupBy() behind each of them, or behind none."
         raise OperationTypeError(f"{_CALL}: some streams have groups, some not", "", (), advice)
     known = as_instance(_CALL, reducer, GroupedMultiReducer if grouped else MultiReducer)
-    for stream, fields in zip(streams, seen, strict=True):
-        check_selection(_CALL, fields, stream.fields)
+    inputs = [
+        check_selection(_CALL, own, stream.fields)
+        for stream, own in zip(streams, seen, strict=True)
+    ]
     keys = [stream.fields.select(stream.group or ()) for stream in streams]
     if grouped:
         check_join_keys(_CALL, grouped)
         check_types_agree(_CALL, keys)
-    inputs = [stream.fields.select(own) for stream, own in zip(streams, seen, strict=True)]
     with builder.together():
         laid = [_lay_out(stream, place, keys, inputs) for place, stream in enumerate(streams)]
         merged = builder.add(MergeNode, merged=tuple(laid), outputs=None)

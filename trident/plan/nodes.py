@@ -508,8 +508,8 @@ class AggregatingNode(OperationNode):
 
     @cached_property
     def fields(self) -> Fields:
-        call, before, given = self.origin.call, self.parent.fields, (self.inputs, self.outputs)
-        types = check_aggregate(call, self.aggregator, before, self.group, *given)
+        before, given = self.parent.fields, (self.inputs, self.outputs)
+        types = check_aggregate(self.origin.call, self.aggregator, before, self.group, *given)
         return before.select(self.group or Fields()) + self.outputs.with_types(types)
 
     @property
@@ -723,14 +723,14 @@ class JoinNode(Node):
 
     def check(self) -> None:
         call = self.origin.call
-        for node, key in zip(self.joined, self.keys, strict=True):
+        keys = [
             check_selection(call, key, node.fields)
-            check_keys(call, node.fields.select(key))
-        check_join_keys(call, self.keys)
-        check_types_agree(
-            call,
-            [node.fields.select(key) for node, key in zip(self.joined, self.keys, strict=True)],
-        )
+            for node, key in zip(self.joined, self.keys, strict=True)
+        ]
+        for key in keys:
+            check_keys(call, key)
+        check_join_keys(call, keys)
+        check_types_agree(call, keys)
         made = [f"{of[0][0] + 1}.{of[0][1]}" for of in self._sources]
         check_names(call, self.outputs, made)
 

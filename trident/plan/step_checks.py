@@ -11,11 +11,12 @@ from trident.tuples.fields import Fields
 from trident.tuples.value_types import can_be_key, common_type, value_sort
 
 
-def check_selection(call: str, selected: Fields, available: Fields) -> None:
-    """Refuse a selected field that is missing."""
+def check_selection(call: str, selected: Fields, available: Fields) -> Fields:
+    """Refuse a selected field that is missing; return the fields with their types."""
     for name in selected:
         if name not in available:
             raise FieldError(f"{call}: unknown field", name, available.names)
+    return available.select(selected)
 
 
 def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
@@ -115,7 +116,7 @@ def check_aggregate(
     Combiners and reducers make one value; a combiner may fix the number of its input fields.
     """
     check_selection(call, group or Fields(), before)
-    check_selection(call, inputs, before)
+    inputs = check_selection(call, inputs, before)
     name = operation_name(aggregator)
     if not isinstance(aggregator, Aggregator) and len(outputs) != 1:
         what = f"{call}: {name} makes one value, the output fields are"
@@ -126,4 +127,4 @@ def check_aggregate(
         advice = f'Write {call}("field", {name}, "output").'
         raise OperationTypeError(what, str(inputs) or "none", (), advice)
     check_new_fields(call, outputs, group or Fields())
-    return aggregator.infer_types(before.select(inputs))
+    return aggregator.infer_types(inputs)

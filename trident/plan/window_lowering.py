@@ -172,8 +172,7 @@ def _times(config: BaseWindow, before: Fields) -> Fields:
     """The field with times, with its type, if the window has one."""
     if not isinstance(config, TimeWindow) or config.field is None:
         return Fields()
-    check_selection(CALL, Fields(config.field), before)
-    found = before.select(Fields(config.field))
+    found = check_selection(CALL, Fields(config.field), before)
     check_time(CALL, config.field, found.types[config.field])
     return found
 
