@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trident.backends.hbase.backing_map import HBaseMap, check_family, families
+from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
-from trident.backends.hbase.errors import explained
+from trident.backends.hbase.family import Family
 from trident.backends.state_url import StateURL
 from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.errors import StateError, StateURLError
@@ -106,29 +106,31 @@ class HBaseStore(Store):
         return "hbase", place, f"{self.family}:{self.own_name}"
 
     def open(self) -> HBaseMap:
-        return HBaseMap(self._gateway, self.table, self.family, self.own_name)
+        return HBaseMap(self._family, self.own_name)
 
     def examine(self) -> Iterator[Finding]:
         """Yield whether the gateway answers, and whether the table can keep states."""
-        gateway, table, family = self._gateway, self.table, self.family
-        name = str(gateway)
-        with explained(name, gateway.timeout, table, family), gateway.lend() as connection:
-            found = families(connection.client, table)
-            yield Finding("ok", f"{name} answers")
-            if found is None:
-                yield Finding("ok", f"{name}: the table {table} will be made at first use")
-                return
+        family, problem, exists = self._family, "", False
+        with family.client() as client:
             try:
-                check_family(found, name, table, family)
+                exists = family.check(client)
             except StateError as error:
-                what, _, advice = str(error).partition(". ")
-                yield Finding("problem", what, advice)
-                return
-            yield Finding("ok", f"{name}: the family {family} of {table} keeps everything")
+                problem = str(error)
+        gateway = str(family.gateway)
+        yield Finding("ok", f"{gateway} answers")
+        if problem:
+            what, _, advice = problem.partition(". ")
+            yield Finding("problem", what, advice)
+        elif exists:
+            what = f"{gateway}: the family {self.family} of {self.table} keeps everything"
+            yield Finding("ok", what)
+        else:
+            yield Finding("ok", f"{gateway}: the table {self.table} will be made at first use")
 
     @property
-    def _gateway(self) -> Gateway:
-        return Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
+    def _family(self) -> Family:
+        gateway = Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
+        return Family(gateway, self.table, self.family)
 
 
 def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trident.backends.hbase.connections import Gateway, reading_rows, thrift
-from trident.backends.hbase.errors import explained
+from trident.backends.hbase.connections import reading_rows, thrift
+from trident.backends.hbase.family import Family
 from trident.states.asking import Reading, finished
 from trident.states.backing_map import Range, ReadingMap, between
-from trident.states.errors import SerializationError, StateError, StateUnavailableError
+from trident.states.errors import SerializationError
 from trident.states.keys import CONTROL_KEY
 
 _EMPTY = b'\0[""]'
@@ -21,9 +20,6 @@ _SERVERS_TIME = 2**63 - 1
 # From 500 to 2000 rows a message all are alike; reads of 10,000 take ten times as long.
 _ROWS = 1000
 _BYTES = 8 * 2**20
-_prepared: set[tuple[Gateway, str, str]] = set()
-"""The tables that this process has checked."""
-_FOREVER = 2**31 - 1
 
 
 class HBaseMap(ReadingMap):
@@ -39,18 +35,14 @@ class HBaseMap(ReadingMap):
     compacts the table. So only what has expired is ever deleted.
     """
 
-    def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:
-        self.where = str(gateway)
+    def __init__(self, family: Family, qualifier: str) -> None:
+        self.where = str(family.gateway)
         self.prefix = qualifier
-        self._gateway = gateway
-        self._place = table, family, qualifier
-        self._table = table.encode()
-        self._column = f"{family}:{qualifier}".encode()
+        self._family = family
+        self._table = family.table.encode()
+        self._column = f"{family.name}:{qualifier}".encode()
         # A row is looked up under its table's name, a comma, and itself, a comma and 14 digits.
         self._longest = 2**15 - 1 - len(self._table) - 16
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HBaseMap, (self._gateway, *self._place)
 
     def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
         rows = self._rows(keys)
@@ -71,21 +63,21 @@ class HBaseMap(ReadingMap):
     def multiRemoveUpTo(self, keys: Sequence[bytes], version: int) -> None:
         deletion = thrift().Mutation(True, self._column)
         deletions = [thrift().BatchMutation(row, [deletion]) for row in self._rows(keys)]
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             for start in range(0, len(deletions), _ROWS):
                 client.mutateRowsTs(self._table, deletions[start : start + _ROWS], version, {})
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         # The server gives the cell its own time, but none before that of the cell it replaces.
         put = thrift().Mutation(column=self._column, value=new)
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             replaced: bool = client.checkAndPut(
                 self._table, CONTROL_KEY, self._column, expected, put, {}
             )
         return replaced
 
     def occupant(self) -> str | None:
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             scanner = client.scannerOpen(self._table, b"", [self._column], {})
             rows = [found.row for found in client.scannerGetList(scanner, 2)]
             client.scannerClose(scanner)
@@ -96,7 +88,7 @@ class HBaseMap(ReadingMap):
         start, stop = part[0] or b"", part[1]
         while True:
             # A scanner that nobody asks for a minute would be closed by its server.
-            with self._client() as client:
+            with self._family.prepared_client() as client:
                 if stop is None:
                     scanner = client.scannerOpen(self._table, start, [self._column], {})
                 else:
@@ -114,10 +106,9 @@ class HBaseMap(ReadingMap):
             ]
 
     def prefixes(self) -> list[str]:
-        _, family, _ = self._place
-        start = f"{family}:".encode()
-        with self._client() as client:
-            rows = client.getRowWithColumns(self._table, CONTROL_KEY, [family.encode()], {})
+        start = f"{self._family.name}:".encode()
+        with self._family.prepared_client() as client:
+            rows = client.getRowWithColumns(self._table, CONTROL_KEY, [start[:-1]], {})
         columns = sorted(column for row in rows for column in row.columns)
         return [column.removeprefix(start).decode(errors="replace") for column in columns]
 
@@ -136,14 +127,14 @@ class HBaseMap(ReadingMap):
         """Return the row of each of the table's regions, and which server, started when, has it."""
         columns = [b"info:server", b"info:serverstartcode"]
         found: list[tuple[bytes, tuple[bytes, ...]]] = []
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             # From the table's first region to the first of any name after the table's
             first, end = self._table + b",,", self._table + b"\0,,"
             scanner = client.scannerOpenWithStop(b"hbase:meta", first, end, columns, {})
             while regions := client.scannerGetList(scanner, _ROWS):
                 for each in regions:
-                    told = [each.columns[name].value for name in columns if name in each.columns]
-                    found.append((each.row, tuple(told)))
+                    server = [each.columns[name].value for name in columns if name in each.columns]
+                    found.append((each.row, tuple(server)))
             client.scannerClose(scanner)
         return found
 
@@ -163,7 +154,7 @@ class HBaseMap(ReadingMap):
         if not rows:
             return cells
         columns = [self._column]
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             for start in range(0, len(rows), _ROWS):
                 asked = rows[start : start + _ROWS]
                 for found in (yield from reading_rows(client, self._table, asked, columns)):
@@ -175,7 +166,7 @@ class HBaseMap(ReadingMap):
             return
         mutation, of_row, column = thrift().Mutation, thrift().BatchMutation, self._column
         size = max(1, min(_ROWS, _BYTES // (max(map(len, values)) + 1)))
-        with self._client() as client:
+        with self._family.prepared_client() as client:
             for start in range(0, len(rows), size):
                 end = start + size
                 puts = [
@@ -183,70 +174,3 @@ class HBaseMap(ReadingMap):
                     for row, value in zip(rows[start:end], values[start:end], strict=True)
                 ]
                 client.mutateRowsTs(self._table, puts, version, {})
-
-    @contextmanager
-    def _client(self) -> Iterator[Any]:
-        table, family, _ = self._place
-        place = self._gateway, table, family
-        name, timeout = str(self._gateway), self._gateway.timeout
-        try:
-            with explained(name, timeout, table, family), self._gateway.lend() as connection:
-                client = connection.client
-                if place not in _prepared:
-                    prepare_table(client, name, table, family)
-                    _prepared.add(place)
-                yield client
-        except StateUnavailableError:
-            _prepared.discard(place)  # the table may have been dropped
-            raise
-
-
-def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
-    """Make `table` with `family` if missing, once a process; refuse a family that forgets."""
-    found = families(client, table)
-    if found is None:
-        _create(client, table, family)
-        found = families(client, table) or {}
-    check_family(found, gateway, table, family)
-
-
-def check_family(found: Mapping[bytes, Any], gateway: str, table: str, family: str) -> None:
-    """Refuse a table without `family`, or whose `family` forgets; see :func:`prepare_table`."""
-    described = found.get(f"{family}:".encode())
-    if described is None:
-        has = ", ".join(sorted(name.decode().rstrip(":") for name in found)) or "none"
-        raise StateError(
-            f"{gateway}: table {table} has no column family {family}; it has: {has}. Add it in "
-            f"HBase's shell: alter '{table}', {{NAME => '{family}', VERSIONS => 1}}."
-        )
-    if 0 < described.timeToLive < _FOREVER:
-        raise StateError(
-            f"{gateway}: column family {family} of table {table} forgets what is "
-            f"{described.timeToLive} s old, the control record first, without which no batch can "
-            "be told from another. Take another family, or let it keep everything: "
-            f"alter '{table}', {{NAME => '{family}', TTL => 'FOREVER'}}."
-        )
-
-
-def families(client: Any, table: str) -> dict[bytes, Any] | None:
-    """Return the column families of a table, as HBase describes them; None for no table."""
-    try:
-        found: dict[bytes, Any] = client.getColumnDescriptors(table.encode())
-    except thrift().IOError as error:
-        if b"TableNotFoundException" in error.message:
-            return None
-        raise
-    return found
-
-
-def _create(client: Any, table: str, family: str) -> None:
-    # By default the gateway would make a table without either, and reading it would be slow.
-    quick = {"bloomFilterType": b"ROW", "blockCacheEnabled": True}
-    described = thrift().ColumnDescriptor(name=f"{family}:".encode(), maxVersions=1, **quick)
-    try:
-        client.createTable(table.encode(), [described])
-    except thrift().AlreadyExists:
-        pass  # somebody else has made it
-    except thrift().IOError as error:
-        if b"TableExistsException" not in error.message:  # somebody else is making it
-            raise

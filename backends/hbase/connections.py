@@ -66,7 +66,7 @@ class GatewayConnection:
 
     def is_quiet(self) -> bool:
         """Return whether the gateway has neither closed it nor sent what nobody asked for."""
-        return is_quiet(self._socket.fileno())
+        return is_quiet(self._socket)
 
     def close(self) -> None:
         self._socket.close()

@@ -17,7 +17,7 @@ import pytest
 from tests.states.test_parts import KEYS, read
 from tests.states.test_parts import write as write_batch
 from trident.backends import hbase
-from trident.backends.hbase import HBaseStore, backing_map, connections
+from trident.backends.hbase import HBaseStore, connections, family
 from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.state_url import StateURL
 from trident.states import StateType
@@ -66,7 +66,7 @@ def own_table(store: HBaseStore) -> HBaseStore:
 @pytest.fixture
 def client(store: HBaseStore) -> Iterator[Any]:
     """A Thrift client of somebody else's."""
-    gateway = store.open()._gateway
+    gateway = store.open()._family.gateway
     with gateway.lend() as lent:
         yield lent.client
 
@@ -538,7 +538,7 @@ def test_modules_keep_nothing_of_maps_but_connections_and_checked_tables(
 ) -> None:
     backing = store.open()
     backing.multiGet([b"k"])
-    assert (backing._gateway, store.table, "state") in backing_map._prepared
+    assert backing._family in family._prepared
     connections.pool.close_idle()
     assert backing.multiGet([b"k"]) == [None]
 

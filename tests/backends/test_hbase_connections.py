@@ -155,7 +155,7 @@ def test_an_answer_that_comes_too_late_is_nobody_s(
 
 
 def test_closing_what_is_idle_leaves_what_is_lent(behind: HBaseStore, proxy: Proxy) -> None:
-    with behind.open()._gateway.lend() as connection:
+    with behind.open()._family.gateway.lend() as connection:
         connections.pool.close_idle()
         connection.client.getTableNames()
     behind.open().multiGet([b"k"])
@@ -168,19 +168,19 @@ def test_a_forked_child_leaves_its_parent_s_connection_alone(store: HBaseStore) 
         from trident.backends.hbase import HBaseStore
         backing = {store!r}.open()
         backing.multiPutAt([b"k"], [b"parent"], {_VERSION})
-        with backing._gateway.lend() as connection:
+        with backing._family.gateway.lend() as connection:
             pass
         child = os.fork()
         if not child:
             backing.multiPutAt([b"k"], [b"child"], {_VERSION + 1})
-            with backing._gateway.lend() as own:
+            with backing._family.gateway.lend() as own:
                 assert own is not connection
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert status == 0
         assert connection.is_quiet()
         assert backing.multiGet([b"k"]) == [b"child"]
-        with backing._gateway.lend() as again:
+        with backing._family.gateway.lend() as again:
             assert again is connection
         """
     root = Path(__file__).parents[2]
