@@ -7,7 +7,7 @@ state exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -143,6 +143,25 @@ def may_spread(
             )
         return not any(_progress(record) > _progress(new) for record in present - {new})
     return True
+
+
+def spread(
+    found: Sequence[bytes | None],
+    new: bytes,
+    expected: bytes | None,
+    state: str,
+    put: Callable[[Sequence[int]], bool],
+) -> bool:
+    """Put `new` on all shards, which hold `found`, if :func:`may_spread` allows it.
+
+    `put` replaces the records of some shards, and returns whether all of them were replaced.
+    """
+    if not may_spread(found, new, expected, state):
+        return False
+    others = [shard for shard, record in enumerate(found) if shard and record != new]
+    # Shard 0 says that the state exists, so it comes last.
+    first = [] if found[0] == new else [0]
+    return all(put(shards) for shards in (others, first) if shards)
 
 
 def _progress(record: bytes) -> tuple[Token, int, bool]:

@@ -33,7 +33,7 @@ from trident.states.asking import Reading, finished
 from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
-from trident.states.sharding import Sharding, least_control, may_spread
+from trident.states.sharding import Sharding, least_control, spread
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
@@ -62,9 +62,6 @@ class MemcachedMap(ReadingMap):
         shards = ", ".join(f"{node} (shard {shard})" for shard, node in enumerate(self._nodes))
         self._name = f"{prefix or 'the state'} in memcached at {shards}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
-
     def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
         return [value for value, _ in (yield from self._reading_versioned(keys))]
 
@@ -77,11 +74,11 @@ class MemcachedMap(ReadingMap):
         names = self._keys.of(keys)
         sharding = Sharding.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
-            calls = [
+            requests = [
                 NodeRequest(connection, gets(own), partial(found, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
-            answers = yield from exchanging(calls, self._timeout)
+            answers = yield from exchanging(requests, self._timeout)
         entries: Found = {}
         for answer in answers:
             entries.update(answer)
@@ -109,12 +106,12 @@ class MemcachedMap(ReadingMap):
         expires = _expires(self._ttl)
         with lent(self._nodes) as connections:
             by_node = zip(*map(sharding.split, (names, *columns)), strict=True)
-            calls = []
+            requests = []
             for connection, own in zip(connections, by_node, strict=True):
                 _check_sizes(connection, *own[:2])
                 answer = partial(read, count=len(own[0]))
-                calls.append(NodeRequest(connection, request(*own, expires), answer))
-            answers = exchange(calls, self._timeout)
+                requests.append(NodeRequest(connection, request(*own, expires), answer))
+            answers = exchange(requests, self._timeout)
         return sharding.join(answers)
 
     def _read_control(self) -> Reading[bytes | None]:
@@ -124,29 +121,24 @@ class MemcachedMap(ReadingMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with lent(self._nodes) as connections:
-            found = finished(self._reading_controls(connections))
-            if not may_spread([record for record, _ in found], new, expected, self._name):
-                return False
-            calls = [
-                self._replacing(connection, new, shard, version)
-                for shard, (connection, (record, version)) in enumerate(
-                    zip(connections, found, strict=True)
-                )
-                if record != new
-            ]
-            # The first shard says that the state exists; so it comes last.
-            last = [call for call in calls if call.connection is connections[0]]
-            others = [call for call in calls if call.connection is not connections[0]]
-            return all(
-                answer for group in (others, last) for [answer] in exchange(group, self._timeout)
-            )
+            records, versions = zip(*finished(self._reading_controls(connections)), strict=True)
+
+            def put(shards: Sequence[int]) -> bool:
+                requests = [
+                    self._replacing(connections[shard], new, shard, versions[shard])
+                    for shard in shards
+                ]
+                return all(replaced for [replaced] in exchange(requests, self._timeout))
+
+            return spread(records, new, expected, self._name, put)
 
     def _reading_controls(
         self, connections: Sequence[NodeConnection]
     ) -> Reading[list[tuple[bytes | None, bytes | None]]]:
         key = self._control_key
-        calls = [NodeRequest(each, gets([key]), partial(found, asked=1)) for each in connections]
-        answers = yield from exchanging(calls, self._timeout)
+        read = partial(found, asked=1)
+        requests = [NodeRequest(connection, gets([key]), read) for connection in connections]
+        answers = yield from exchanging(requests, self._timeout)
         return [
             (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
             for shard, (node, entry) in enumerate(
@@ -159,7 +151,7 @@ class MemcachedMap(ReadingMap):
     ) -> NodeRequest[list[bool]]:
         key, value = self._control_key, b"%d/%d %b" % (shard, len(self._nodes), new)
         _check_sizes(connection, [key], [value])
-        # It never expires, whatever the entries do.
+        # It never expires, even if the entries do.
         request = compares_and_sets([key], [value], [version], 0)
         return NodeRequest(connection, request, partial(stored, count=1))
 
@@ -168,10 +160,10 @@ class MemcachedMap(ReadingMap):
         return " ".join(map(_incarnation, self.statistics()))
 
     def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
-        """Return what each node says of itself."""
+        """Return each node's answer to ``stats``."""
         with lent(self._nodes) as connections:
-            calls = [NodeRequest(each, b"stats\r\n" + END, stats) for each in connections]
-            return exchange(calls, self._timeout)
+            requests = [NodeRequest(each, b"stats\r\n" + END, stats) for each in connections]
+            return exchange(requests, self._timeout)
 
 
 def _record(stored: bytes, node: NodeAddress, shard: int, shards: int) -> bytes:
@@ -199,7 +191,7 @@ def _incarnation(said: Mapping[bytes, bytes]) -> str:
 def _check_sizes(
     connection: NodeConnection, names: Sequence[bytes], values: Sequence[bytes]
 ) -> None:
-    """Refuse what the node would refuse, which would remove what it has under that key."""
+    """Refuse a value that the node would refuse, and so remove what it has under that key."""
     limit = connection.item_limit
     if max(map(len, values), default=0) + LONGEST <= limit:
         return

@@ -1,4 +1,4 @@
-"""Connections to Memcached nodes, lent to one call at a time, and what can go wrong with them."""
+"""Connections to Memcached nodes, lent to one call at a time, and their errors."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class NodeConnection:
             raise no_memcached(self.node.name, repr(error)) from None
 
     def is_quiet(self) -> bool:
-        """Return whether nothing has happened to an idle connection: no end, no late bytes."""
-        return is_quiet(self.socket.fileno())
+        """Return whether the node has neither closed it nor sent what nobody asked for."""
+        return is_quiet(self.socket)
 
     def close(self) -> None:
         self.socket.close()
@@ -85,7 +85,7 @@ pool = Pool(NodeConnection, NodeConnection.is_quiet)
 
 @contextmanager
 def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
-    """Lend a connection to each node; an error closes them, as what they carry is unknown then."""
+    """Lend a connection to each node; an error closes them, as late answers may come on them."""
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]
 
@@ -173,8 +173,7 @@ def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationErro
 
 
 class NodeRequest(Generic[T]):
-    """One request to one node, which ends with ``version``; `read` makes its answer of the
-    reply."""
+    """One request to one node, which ends with ``version``; `read` makes the answer of a reply."""
 
     answer: T
 
@@ -197,7 +196,7 @@ class NodeRequest(Generic[T]):
         return not self._unsent
 
     def receive(self) -> bool:
-        """Take what has come; return whether the reply is complete."""
+        """Receive what has come; return whether the reply is complete."""
         node, end = self.connection.node, self.connection.end
         try:
             got = self.connection.socket.recv(_AT_ONCE)
@@ -219,34 +218,34 @@ class NodeRequest(Generic[T]):
         return True
 
 
-def exchange(calls: Sequence[NodeRequest[T]], timeout: float) -> list[T]:
-    """Make all calls together and return their answers; see :func:`exchanging`."""
-    return finished(exchanging(calls, timeout))
+def exchange(requests: Sequence[NodeRequest[T]], timeout: float) -> list[T]:
+    """Make all requests together and return their answers; see :func:`exchanging`."""
+    return finished(exchanging(requests, timeout))
 
 
-def exchanging(calls: Sequence[NodeRequest[T]], timeout: float) -> Reading[list[T]]:
-    """Make all calls together and return their answers, as a reading: it yields when they are sent.
+def exchanging(requests: Sequence[NodeRequest[T]], timeout: float) -> Reading[list[T]]:
+    """Do the same as a reading, which yields when all requests are sent.
 
-    It sends and receives by turns, as each node is ready for it: a node that can't get rid of its
-    answers stops reading, and would wait for us as we for it. `timeout` is for how long nothing may
+    It sends and receives by turns, as each node is ready for it. A node that can't send its answers
+    stops reading, and would wait for us while we wait for it. `timeout` is for how long nothing may
     happen.
 
     After an error it is unknown what has arrived, and all the connections have to be closed.
     """
-    for call in calls:
-        call.send()
+    for request in requests:
+        request.send()
     yield
     with DefaultSelector() as selector:
-        for call in calls:
-            selector.register(call.connection.socket, EVENT_READ | EVENT_WRITE, call)
+        for request in requests:
+            selector.register(request.connection.socket, EVENT_READ | EVENT_WRITE, request)
         while waiting := selector.get_map():
             ready = selector.select(timeout)
             if not ready:
                 raise silent(next(iter(waiting.values())).data.connection.node.name, timeout)
             for key, events in ready:
-                call = key.data
-                if events & EVENT_WRITE and call.send():
-                    selector.modify(key.fileobj, EVENT_READ, call)
-                if events & EVENT_READ and call.receive():
+                request = key.data
+                if events & EVENT_WRITE and request.send():
+                    selector.modify(key.fileobj, EVENT_READ, request)
+                if events & EVENT_READ and request.receive():
                     selector.unregister(key.fileobj)
-    return [call.answer for call in calls]
+    return [request.answer for request in requests]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 LONGEST = 250
 """How many bytes a stored key may have."""
 LONGEST_PREFIX = 180
-"""So many bytes leave room for any key's hash."""
+"""A longer prefix would leave no room for a key's hash."""
 
 _MARK = b"~"
 _HASHED = b"~#"  # no base64 has a #

@@ -1,11 +1,10 @@
 """Memcached's text protocol, many keys at a time: requests as bytes, and what replies say.
 
-Text and not the newer meta commands: a conditional ``ms`` that finds no memory left removes the
-entry that it should have replaced, where ``cas`` leaves it; and a ``gets`` of many keys is the
-fastest way to read. Every request ends with a ``version`` command, whose answer ends the reply
-whatever went wrong before.
+Text and not the newer meta commands: when memory runs out, a conditional ``ms`` removes the entry
+that it should have replaced, and ``cas`` keeps it; and a ``gets`` of many keys is the fastest way
+to read. Every request ends with a ``version`` command, whose answer ends the reply after any error.
 
-pymemcache connects; what follows is by hand. It has no conditional write of many keys, its
+pymemcache greets; the rest is by hand. It has no conditional write of many keys, its
 ``raw_command`` waits for one end and loses what comes after it, 81 of 100 answers when tried, and
 its last release is of 2022.
 """
@@ -28,7 +27,7 @@ _STORED = {b"STORED": True, b"EXISTS": False, b"NOT_FOUND": False, b"NOT_STORED"
 
 
 class IncompleteReplyError(Exception):
-    """More of the reply is still to come, though it ends like a whole one."""
+    """The reply is not complete yet, though it ends like a complete one."""
 
 
 class UnexpectedReplyError(Exception):
@@ -46,15 +45,14 @@ def gets(keys: Sequence[bytes]) -> bytes:
 
 
 def found(reply: bytes, end: bytes, asked: int) -> Found:
-    """Return what the reply to :func:`gets` of so many keys says, up to the answer to
-    ``version``."""
+    """Return the entries in a reply to :func:`gets`, of `asked` keys; `end` answers ``version``."""
     lines = reply[: -len(end)].split(_LINE)
     rest = [line for line in lines if line != b"END"]
     ends = -(-asked // _KEYS_A_LINE)
     heads, values = rest[:-1:2], rest[1::2]
     fields = b" ".join(heads).split(b" ") if heads else []
-    # The first line is a head. Where a value is as long as its head says, it holds no line break,
-    # and the line behind it is the next head; so this proves all of them.
+    # The first line is a head. If a value is as long as its head says, it holds no line break, and
+    # the line after it is the next head. So these conditions prove all lines.
     if (
         not lines[-1]
         and len(lines) - len(rest) == ends
@@ -111,7 +109,7 @@ def compares_and_sets(
 
 
 def stored(reply: bytes, end: bytes, count: int) -> list[bool]:
-    r"""Return of each of `count` writes whether it was stored."""
+    r"""Return for each of `count` writes whether it was stored."""
     if reply == b"STORED\r\n" * count + end:
         return [True] * count
     answers = reply[: -len(end)].split(_LINE)[:-1]
@@ -124,7 +122,7 @@ def stored(reply: bytes, end: bytes, count: int) -> list[bool]:
 
 
 def all_stored(reply: bytes, end: bytes, count: int) -> list[bool]:
-    r"""Return the same for writes without a condition, which have no reason not to be stored."""
+    r"""Return the same for writes without a condition; raise if one was not stored."""
     answers = stored(reply, end, count)
     if not all(answers):
         raise UnexpectedReplyError(b"NOT_STORED")

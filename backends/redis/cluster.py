@@ -7,41 +7,37 @@ shards, and neither on Spark's partitions nor on the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.connections import Command
+from trident.backends.redis.connections import Command, Make
 from trident.backends.redis.control import replace
 from trident.backends.redis.sharded_map import ShardedMap, each_once
 from trident.states.asking import Reading, finished
 from trident.states.errors import CorruptStateError
-from trident.states.sharding import least_control, may_spread
+from trident.states.sharding import least_control, spread
 
 
 class RedisClusterMap(ShardedMap):
     """The entries of one state on a cluster; see :class:`ShardedMap`.
 
-    Each shard has a control record, because it can move to another node, or its node fail
-    over, by itself. The number of shards is stored with it: with another number
-    keys would not be found.
+    Each shard has a control record, because a shard can move to another node, and a node can fail
+    over, by itself. The number of shards is stored with it: with another number keys would not be
+    found.
     """
 
     def _read_control(self) -> Reading[bytes | None]:
         return least_control((yield from self._reading_records()), self.where)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        found = self._records()
-        if not may_spread(found, new, expected, self.where):
-            return False
-        changes = {
-            shard: self._change(shard, new, record)
-            for shard, record in enumerate(found)
-            if record != new
-        }
-        # Only when all others have it may the first shard say that the state exists.
-        last = {0: changes.pop(0)} if 0 in changes else {}
-        return self._changed(changes) and self._changed(last)
+        found = finished(self._reading_records())
+
+        def put(shards: Sequence[int]) -> bool:
+            changes = {shard: [self._change(shard, new, found[shard])] for shard in shards}
+            return all(answer == [1] for answer in self._exchange(changes).values())
+
+        return spread(found, new, expected, self.where, put)
 
     def parts(self, count: int) -> list[range]:
         """Return the shards, divided."""
@@ -52,22 +48,15 @@ class RedisClusterMap(ShardedMap):
         for shard in range(len(self._layouts)) if part is None else part:
             yield from self._read_pages(each_once(self._scan(shard)))
 
-    def _records(self) -> list[bytes | None]:
-        return finished(self._reading_records())
-
     def _reading_records(self) -> Reading[list[bytes | None]]:
         found = yield from self._exchanging(
             {shard: [partial(_get, layout.control)] for shard, layout in enumerate(self._layouts)}
         )
         return [self._unmarked(found[shard][0]) for shard in range(len(self._layouts))]
 
-    def _change(self, shard: int, new: bytes, record: bytes | None) -> Any:
+    def _change(self, shard: int, new: bytes, record: bytes | None) -> Make:
         expected = None if record is None else self._stored(record)
         return partial(replace, self._layouts[shard].control, self._stored(new), expected)
-
-    def _changed(self, changes: dict[int, Any]) -> bool:
-        answers = self._exchange({shard: [change] for shard, change in changes.items()})
-        return all(answer == [1] for answer in answers.values())
 
     @property
     def _mark(self) -> bytes:

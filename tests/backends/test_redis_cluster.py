@@ -149,7 +149,7 @@ class TestPartitions:
         node = nodes.of(key)
         node.delete(key)
         node.rpush(key, "theirs")
-        named = rf"{{p{shard}}}.* it is a list, where a {layout} is due"
+        named = rf"{{p{shard}}}.* it is a list, and has to be a {layout}"
         with pytest.raises(CorruptStateError, match=named):
             committed(counts, record(2), **WORDS)
         assert node.lrange(key, 0, -1) == [b"theirs"]
