@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -22,8 +21,8 @@ _SHOWN = 20
 class SQLiteMap(IBackingMap):
     """The table of one state, as a map of encoded keys and value objects.
 
-    Any thread of any process may use it, each process through connections of its own: one that
-    writes, and read-only ones. Pickles without them.
+    Any thread of any process may use it. Each process has connections of its own: one that writes,
+    and read-only ones. Pickles without them.
 
     `patience` is how many seconds to wait while another process is writing.
     """
@@ -39,7 +38,7 @@ class SQLiteMap(IBackingMap):
         self._path = path
         self._table = table
         self._patience = patience
-        self._by_process: dict[int, FileConnections] = {}
+        self._connections = FileConnections(path, patience, self._prepare, self._usable)
         self._unsaved = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +129,7 @@ class SQLiteMap(IBackingMap):
             self._unsaved = False
 
     def incarnation(self) -> str:
-        """Return which file this is, so that one that took its place is noticed."""
+        """Return which file this is, so that a file that has replaced it is noticed."""
         return self._connections.identity()
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -159,16 +158,6 @@ class SQLiteMap(IBackingMap):
             f"SELECT control FROM {CATALOG} WHERE name = ?", (self._table.name,)
         ).fetchone()
         return None if row is None else row[0]
-
-    @property
-    def _connections(self) -> FileConnections:
-        pid = os.getpid()
-        found = self._by_process.get(pid)
-        if found is None:
-            made = FileConnections(self._path, self._patience, self._prepare, self._usable)
-            # Of two threads that get here at once the first wins; neither has opened anything.
-            found = self._by_process.setdefault(pid, made)
-        return found
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         with transaction(connection):

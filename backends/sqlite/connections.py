@@ -1,4 +1,4 @@
-"""Connections to one SQLite file, in one process: a writer, and readers that come and go."""
+"""Connections to one SQLite file: in each process a writer, and a pool of readers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ _PRAGMAS = (
 )
 _PAGE = 4096
 _SHORTEST_LOG = 32 * 2**20
-"""How many bytes of log there are at least before it is copied into the file: most batches then
-don't wait for that."""
-
-_here: weakref.WeakSet[FileConnections] = weakref.WeakSet()
-_inherited: list[FileConnections] = []
-# A child must not use, nor even close, what its parent opened: so it is kept here, untouched.
-os.register_at_fork(after_in_child=lambda: _inherited.extend(_here))
+"""The shortest log, in bytes, that is copied into the file: most batches don't wait for that."""
 
 
 class _Reader(NamedTuple):
@@ -43,7 +37,11 @@ class _Reader(NamedTuple):
 
 
 class FileConnections:
-    """The connections of one process to one file, made usable by `prepare` and `usable`."""
+    """The connections to one file.
+
+    `prepare` is called with each connection that writes. A reader connects to a file that is
+    `usable`.
+    """
 
     def __init__(
         self,
@@ -56,28 +54,37 @@ class FileConnections:
         self._patience = patience
         self._prepare = prepare
         self._usable = usable
+        self._readers = Pool(self._open_reader, self._is_current)
+        self._begin()
+        _live.add(self)
+
+    def _begin(self) -> None:
+        """Begin without a connection, as a new process does."""
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._opened = ""
         self._log_size = 0
         self._replaced = 0
-        self._readers = Pool(self._open_reader, self._is_current)
         self._pinned = threading.local()
-        _here.add(self)
+
+    def leave_to_parent(self) -> None:
+        """Begin anew in a forked child, which must not use, nor close, its parent's connections."""
+        _inherited.append((self, self._writer, self._pinned))
+        self._begin()
 
     @contextmanager
     def writer(self) -> Iterator[sqlite3.Connection]:
-        """Lend the one connection that writes, outside a transaction; it must come back so."""
+        """Lend the one connection that writes; it is lent and returned outside a transaction."""
         with self._writing, _explained(self._path):
             if self._writer is None:
                 self._writer = self._open_writer()
-            if self._writer.in_transaction:  # an interrupt came just after its BEGIN
+            if self._writer.in_transaction:  # an interrupt came right after its BEGIN
                 self._writer.execute("ROLLBACK")
             yield self._writer
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection | None]:
-        """Lend a read-only connection, inside :meth:`pinned` that one; None: no state yet."""
+        """Lend a read-only connection, the pinned one if there is one; None: no state yet."""
         pinned: sqlite3.Connection | None = getattr(self._pinned, "connection", None)
         if pinned is not None:
             with _explained(self._path):
@@ -88,7 +95,7 @@ class FileConnections:
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Let everything that this thread reads inside come from one moment."""
+        """Let this thread read everything as of one moment."""
         if getattr(self._pinned, "connection", None) is not None:
             yield
             return
@@ -106,7 +113,7 @@ class FileConnections:
 
     @contextmanager
     def glance(self) -> Iterator[sqlite3.Connection | None]:
-        """Lend a read-only connection once, whatever is in the file; None where there is none."""
+        """Lend a read-only connection to a file, with a state or not; None if it is missing."""
         if not os.path.exists(self._path):
             yield None
             return
@@ -122,7 +129,7 @@ class FileConnections:
             raise StateUnavailableError(self._path, problem, "Check its disk.") from error
 
     def identity(self) -> str:
-        """Return which file is open; where another one has replaced it, that is opened first."""
+        """Return which file is open, after opening a file that has replaced it."""
         with self.writer() as connection:
             current = self._opened == file_identity(self._path)
             if current:
@@ -136,12 +143,12 @@ class FileConnections:
         return f"{self._opened} {self._replaced}"
 
     def close(self) -> None:
-        """Close what is idle, and fold the log into the file where no reader needs it."""
+        """Close idle connections, and copy the log into the file if no reader needs it."""
         self._readers.close_idle()
         with self._writing:
             if self._writer is not None:
-                # SQLite does so only when the last connection closes, and a reader can't. Where
-                # it is not possible now, the data is as safe in the log.
+                # SQLite does so only when the last connection closes, and a reader can't. If it
+                # is not possible now, the data is as safe in the log.
                 with suppress(sqlite3.Error):
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._writer.close()
@@ -219,8 +226,20 @@ class FileConnections:
         )
 
 
+_live: weakref.WeakSet[FileConnections] = weakref.WeakSet()
+_inherited: list[object] = []
+
+
+def _leave_to_parent() -> None:
+    for connections in list(_live):
+        connections.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 def file_identity(path: str) -> str:
-    """What tells a file from one that was put in its place."""
+    """Return what tells a file from one that has replaced it."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
