@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import select
 import socket
+from typing import TYPE_CHECKING
 
 from trident.states.errors import StateUnavailableError
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
 
 CONNECT_SECONDS = 2.0
 """How long to wait for a connection, so that a server out of reach is known within 3 s."""
@@ -30,8 +34,8 @@ def connect(server: str, host: str, port: int, start: str) -> socket.socket:
     return connection
 
 
-def is_quiet(descriptor: int) -> bool:
-    """Return whether nothing waits to be read there: no end, no late bytes."""
+def is_quiet(connection: FileDescriptorLike) -> bool:
+    """Return whether an idle connection has nothing to read: neither its end nor late bytes."""
     readable = select.poll()
-    readable.register(descriptor, select.POLLIN)
+    readable.register(connection, select.POLLIN)
     return not readable.poll(0)

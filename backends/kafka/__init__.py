@@ -1,4 +1,4 @@
-"""A topic of Kafka as a sink, exact for who reads it with the library."""
+"""A topic of Kafka as a sink, exact for readers that use this library."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _READ_AT_ONCE = 10_000
 
 
 class Outgoing(NamedTuple):
-    """A record on its way."""
+    """A record to send."""
 
     topic: str
     key: bytes | None
@@ -28,12 +28,12 @@ class _Fenced(Exception):
 
 
 class ControlTopic(IBackingMap):
-    """Keeps the control record only; whoever writes it, or the state's records, holds the state.
+    """Keeps the control record only; one producer holds the state, and alone may write.
 
-    A producer holds it from its ``init_transactions`` on, which fences every other one of the same
-    transactional id, and aborts what that had open. Between that and its own fencing nobody else
-    can have written: so what it has read, then, and written since, is what the topic holds, and to
-    compare with it and write is one step. The transactional id is the topic's name.
+    A producer holds the state from its ``init_transactions`` on, which fences every other one of
+    the same transactional id, and aborts its open transaction. Until it is fenced itself, no other
+    can write. So what it has read then, and written since, is what the topic holds, and to compare
+    with it and write is one step. The transactional id is the topic's name.
     """
 
     def __init__(self, topic: str, settings: Mapping[str, Any], where: str, timeout: float) -> None:
@@ -65,8 +65,7 @@ class ControlTopic(IBackingMap):
         return True
 
     def send(self, records: Iterable[Outgoing], token: Token, fence: bytes) -> None:
-        """Write records in one transaction; StaleBatchError where another producer has the
-        state."""
+        """Write records in one transaction; StaleBatchError if another producer holds the state."""
         if self._producer is None or self._record != fence:
             raise StaleBatchError(token)
         try:
@@ -86,7 +85,7 @@ class ControlTopic(IBackingMap):
         self._reader.close()
 
     def _catch_up(self) -> None:
-        """Read what was written since the last look."""
+        """Read what was written since the last call."""
         if not self._position and not self._exists():
             return
         end = self._reader.end(self._topic, 0)
@@ -101,7 +100,7 @@ class ControlTopic(IBackingMap):
                 self._record = messages[-1].value()
 
     def _hold(self) -> None:
-        """Take the state: fence whoever has it, then see what that left."""
+        """Take the state: fence the last holder, then read what it has written."""
         if self._producer is not None:
             return
         if not self._exists():
@@ -122,7 +121,7 @@ class ControlTopic(IBackingMap):
     def _transaction(self, records: Iterable[Outgoing]) -> None:
         producer = self._producer
 
-        def written() -> None:
+        def write() -> None:
             producer.begin_transaction()
             for topic, key, value, headers in records:
                 while True:
@@ -134,26 +133,25 @@ class ControlTopic(IBackingMap):
                 producer.poll(0)
             producer.commit_transaction(self._timeout)
 
-        self._ask(written)
+        self._ask(write)
 
     def _ask(self, ask: Callable[[], object]) -> None:
-        """Ask the cluster to write; where that fails the producer's outcome is its successor's."""
+        """Ask the cluster to write; after a failure the next producer finds what was written."""
         kafka = driver()
         try:
             ask()
         except kafka.KafkaException as error:
             self._producer = None
-            told = error.args[0]
-            codes = kafka.KafkaError
-            if told.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
+            code, codes = error.args[0].code(), kafka.KafkaError
+            if code in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
                 raise _Fenced from error
-            if told.code() == codes.MSG_SIZE_TOO_LARGE:
+            if code == codes.MSG_SIZE_TOO_LARGE:
                 advice = "Make it smaller, or raise message.max.bytes in settings= and the topic."
                 raise StateError(f"{self.where}: a record is too large. {advice}") from error
             raise unavailable(self.where, error) from error
 
     def _exists(self) -> bool:
-        """Ask the cluster whether the control topic is there."""
+        """Ask the cluster whether the control topic exists."""
         kafka = driver()
         asked = self._admin.client().describe_topics(
             kafka.TopicCollection([self._topic]), request_timeout=self._timeout
@@ -189,16 +187,16 @@ class TopicReader:
         self._placed: tuple[str, int, int] | None = None
 
     def end(self, topic: str, partition: int) -> int:
-        """Return the last stable offset of a topic that is there."""
+        """Return the last stable offset of an existing topic."""
         kafka = driver()
         at = kafka.TopicPartition(topic, partition)
-        # A topic that was just made, or whose broker just began, is not known everywhere.
+        # Not every broker knows a topic that was just made, or whose broker just began.
         unknown = kafka.KafkaError.UNKNOWN_TOPIC_OR_PART, kafka.KafkaError._UNKNOWN_PARTITION
         deadline = monotonic() + self._timeout
         while True:
-            left = max(0.1, deadline - monotonic())
+            remaining = max(0.1, deadline - monotonic())
             try:
-                _, end = self._client().get_watermark_offsets(at, timeout=left)
+                _, end = self._client().get_watermark_offsets(at, timeout=remaining)
             except kafka.KafkaException as error:
                 if error.args[0].code() not in unknown or monotonic() > deadline:
                     raise unavailable(f"{self._where}, {topic}-{partition}", error) from error
@@ -207,8 +205,7 @@ class TopicReader:
                 return int(end)
 
     def read(self, topic: str, partition: int, start: int, limit: int) -> tuple[list[Any], int]:
-        """Up to `limit` messages from `start` to the present end, and where to go on behind
-        them."""
+        """Return up to `limit` messages from `start` on, and the offset to go on from."""
         end = self.end(topic, partition)
         if start >= end:
             return [], start

@@ -1,4 +1,4 @@
-"""The driver, imported when a client is first made, and what a cluster refuses it."""
+"""The driver, imported when a client is first made, and how a cluster refuses it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from trident.states.printable import HIDDEN, is_secret
 
 _logger = logging.getLogger("trident")
 _PATIENCE = 5.0
-"""Seconds after which a cluster that said nothing is left to who asks it next."""
+"""After so many seconds without an answer, the next request finds out about the cluster."""
 _LOOK = 0.25
 _KEPT = 20
-"""Errors, which the driver goes on to tell for as long as the client lives."""
+"""How many errors to keep: the driver reports them for as long as the client lives."""
 START = (
     "Is a broker running there? To try one: docker run -p 9092:9092 apache/kafka. If it runs, do "
     "address and security.protocol fit its listener?"
 )
-"""What to do about a cluster that nobody answers for."""
+"""The advice about a cluster that doesn't answer."""
 _FILES = [f"ssl.{name}.location" for name in ("ca", "certificate", "key", "keystore", "crl")]
 _SIGN_IN = "Check sasl.username, sasl.password and sasl.mechanism among the settings."
 _TLS = (
@@ -46,13 +46,13 @@ def driver() -> Any:
 
 
 def admin_module() -> Any:
-    """Return the module of what asks a cluster about itself, and makes topics."""
+    """Return the module of clients that ask a cluster about itself, and make topics."""
     driver()
     return import_module("confluent_kafka.admin")
 
 
 class Admin:
-    """What asks a cluster about itself, and makes topics: a client, made when it is first asked."""
+    """A client that asks a cluster about itself, and makes topics; made when it is first used."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
@@ -66,30 +66,30 @@ class Admin:
             self._has_connected = True
         elif self._client is None:
             self._client = admin_module().AdminClient(settings)
-        self._client.poll(0)  # hands on what it has logged
+        self._client.poll(0)  # passes on what it has logged
         return self._client
 
     def close(self) -> None:
-        """Let go of the client; another one is made when it is asked again."""
+        """Drop the client; another one is made when it is needed."""
         self._client = None
 
 
 class DriversLog:
-    """Takes what a client logs: what matters of it becomes an error of ours anyway."""
+    """Takes what a client logs; our errors say what matters of it."""
 
     def log(self, level: int, message: str, *values: Any) -> None:
         _logger.debug(message, *values)
 
 
 def unavailable(where: str, error: Exception) -> StateUnavailableError:
-    """Return what a batch that met the driver's `error` is told."""
-    [told] = error.args
-    advice = f"The batch waits for the cluster. {START if is_away(told) else ''}".rstrip()
-    return StateUnavailableError(where, told.str(), advice)
+    """Return what an error of the driver's means for a batch."""
+    [cause] = error.args
+    advice = f"The batch waits for the cluster. {START if is_away(cause) else ''}".rstrip()
+    return StateUnavailableError(where, cause.str(), advice)
 
 
 def is_away(error: Any) -> bool:
-    """Return whether an error of the driver's says that nobody answered."""
+    """Return whether an error of the driver's says that no broker answered."""
     codes = driver().KafkaError
     away = codes._TRANSPORT, codes._TIMED_OUT, codes._RESOLVE, codes._ALL_BROKERS_DOWN
     return error.code() in away
@@ -109,8 +109,8 @@ class KafkaConnectionError(TridentError):
 def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
     """Make a client that asks a cluster about itself, and let it connect.
 
-    It returns the client also where nobody answers within a few seconds: that may pass. Raises
-    KafkaConnectionError for what waiting doesn't mend, such as a wrong password.
+    Returns the client even if no broker answers within a few seconds, which may pass. Raises
+    KafkaConnectionError for what waiting doesn't repair, such as a wrong password.
     """
     try:
         return _connect(module, kafka, settings)
@@ -120,7 +120,7 @@ def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _without_secrets(text: str, settings: Mapping[str, Any]) -> str:
-    """What the driver says, which may quote a part of a setting that it can't read."""
+    """Hide secrets in an error of the driver's, which may quote a part of a setting."""
     for name, value in settings.items():
         if is_secret(name):
             for part in sorted(re.split(r"[\s=,;\"']+", str(value)), key=len, reverse=True):
@@ -131,13 +131,13 @@ def _without_secrets(text: str, settings: Mapping[str, Any]) -> str:
 def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
     servers = str(settings["bootstrap.servers"])
     for name in _FILES:
-        path = settings.get(name, "probe")  # which looks where systems keep theirs
+        path = settings.get(name, "probe")  # this looks where systems keep theirs
         if path != "probe" and not Path(path).exists():
-            problem = f"{name}={path} is not there"
+            problem = f"the file {name}={path} is missing"
             raise KafkaConnectionError(servers, problem, "Correct that setting.")
-    told: deque[Any] = deque(maxlen=_KEPT)
+    errors: deque[Any] = deque(maxlen=_KEPT)
     try:
-        client = module.AdminClient({**settings, "error_cb": told.append})
+        client = module.AdminClient({**settings, "error_cb": errors.append})
     except kafka.KafkaException as error:
         problem = error.args[0].str()
         raise KafkaConnectionError(servers, problem, "Correct the settings.") from None
@@ -148,24 +148,22 @@ def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
             return client
         except kafka.KafkaException:
             client.poll(0)  # calls error_cb
-        _raise_refused(kafka.KafkaError, servers, told)
-        down = any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in told)
-        if down and not any(map(_hints_at_protocol, told)):
+        _raise_refusal(kafka.KafkaError, servers, errors)
+        down = any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in errors)
+        if down and not any(map(_hints_at_protocol, errors)):
             return client
-    if hints := [each.str() for each in told if _hints_at_protocol(each)]:
+    if hints := [each.str() for each in errors if _hints_at_protocol(each)]:
         raise KafkaConnectionError(servers, hints[-1], _PROTOCOL)
     return client
 
 
 def _hints_at_protocol(error: Any) -> bool:
-    """Whether the driver guesses so. A broker that is starting may look alike for a moment."""
+    """Return whether the driver suspects the protocol, as it may of a broker that is starting."""
     return "security.protocol" in error.str() or "listener?" in error.str()
 
 
-def _raise_refused(codes: Any, servers: str, told: Iterable[Any]) -> None:
-    for each in told:
-        problem = each.str()
-        if each.code() == codes._AUTHENTICATION:
-            raise KafkaConnectionError(servers, problem, _SIGN_IN)
-        if each.code() == codes._SSL:
-            raise KafkaConnectionError(servers, problem, _TLS)
+def _raise_refusal(codes: Any, servers: str, errors: Iterable[Any]) -> None:
+    advice = {codes._AUTHENTICATION: _SIGN_IN, codes._SSL: _TLS}
+    for error in errors:
+        if error.code() in advice:
+            raise KafkaConnectionError(servers, error.str(), advice[error.code()])

@@ -1,4 +1,4 @@
-"""A sink whose records carry the attempt that wrote them, and who reads those that count."""
+"""A sink whose records carry the attempt that wrote them, and the reader of those that count."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trident.states.state import Batch, State
 from trident.states.values import StateType
 
 TOKEN = "trident.token"
-"""The header that tells the attempt: ``txid/attempt``."""
+"""The header with the attempt: ``txid/attempt``."""
 STATE = "trident.state"
-"""The header that tells the state, where several write to one topic."""
+"""The header with the state, because several may write to one topic."""
 _TOKEN = re.compile(rb"([0-9]{1,19})/([0-9]{1,19})")
 
 
@@ -123,22 +123,22 @@ class CommittedRecords:
         records : list of CommittedRecord
             Those that count, in order.
         next : int
-            Where to go on. Who keeps it together with what became of the records has them exactly
-            once.
+            Where to go on. A program that stores it together with the results of the records has
+            them exactly once.
 
         Raises
         ------
         StateUnavailableError
             Where the cluster doesn't answer.
         """
-        # First the control record: what it doesn't know yet is left for the next call.
+        # The control record first: the next call reads what it doesn't know yet.
         control = self._control.read()
         messages, following = self._reader.read(self._topic, partition, start, limit)
         found: list[CommittedRecord] = []
         for message in messages:
             headers = dict(message.headers() or ())
             token = _TOKEN.fullmatch(headers.get(TOKEN) or b"")
-            # Anybody may write to the topic: what no attempt of this state can have is passed over.
+            # Any program may write to the topic: records of no attempt of this state are skipped.
             if headers.get(STATE) != str(self._place.prefix).encode() or token is None:
                 continue
             txid, attempt = map(int, token.groups())
@@ -151,6 +151,6 @@ class CommittedRecords:
         return found, following
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._reader.close()
         self._place.close()

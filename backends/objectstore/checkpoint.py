@@ -17,11 +17,11 @@ from trident.states.printable import HIDDEN, is_secret, masked
 
 _CLASSES = {"s3": "S3Store", "az": "AzureStore", "gs": "GCSStore"}
 _ABSENT = None, "create"
-"""What is known of an object that isn't there, and on which condition it is put."""
+"""The entry, and the condition to put it, of an object that is missing."""
 _STRANGE = {"e_tag": '"0"', "version": "1"}
 """A tag that no object has."""
 _processes: set[int] = set()
-"""Those that have used the driver: this one, and those it was forked from."""
+"""The processes that have used the driver: this one, and those it was forked from."""
 _DOUBT = "Whether the last write took place is unknown; it is tried again."
 OPTIONS = "Look at the options of the URL, and at what the environment says of the store."
 _MEANINGS = (
@@ -45,8 +45,8 @@ _MEANINGS = (
     ),
     (
         r"NoSuchBucket|ContainerNotFound|status code: 404",
-        "the bucket isn't there",
-        "Make it, or give another; a wrong region= or endpoint= has other ones.",
+        "the bucket is missing",
+        "Make it, or give another; a wrong region= or endpoint= has other buckets.",
     ),
     (r"status code: (429|5\d\d)", "it can't serve this now", f"{_DOUBT} Look at the store's log."),
 )
@@ -55,21 +55,21 @@ _MEANINGS = (
 class ObjectCheckpoint(CheckpointStore):
     """The logs of one checkpoint, as objects; asks the store when it is first used.
 
-    An object is put on condition that it isn't there, or that its tag is that of the entry before.
-    There is no lock, as it would need a lease: the run that started last has the checkpoint.
+    An object is put on condition that it is missing, or that its tag is that of the last entry.
+    There is no lock, because it would need a lease: the run that started last has the checkpoint.
 
     Parameters
     ----------
     scheme : str
         ``"s3"``, ``"az"`` or ``"gs"``.
     bucket, path : str
-        The bucket, or Azure's container, and what the names of all objects begin with.
+        The bucket, or Azure's container, and the beginning of all objects' names.
     timeout : float
         Seconds to wait for each answer.
     endpoint : str or None
-        The store's address, where it isn't that of its cloud.
+        The store's address, if it is not that of its cloud.
     settings : str or bool
-        What else obstore is told of the store.
+        Further settings of obstore for the store.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ObjectCheckpoint(CheckpointStore):
         self._known: dict[str, tuple[bytes, Any]] = {}
 
     def probe(self) -> str | None:
-        """Try both conditions on an object of its own, put but once: Google allows one a second."""
+        """Try both conditions on an object that is put once: Google allows one a second."""
         self._put("probe", b"written at each start, to try the store", "overwrite")
         tried = {"that must not be there": "create", "that has another tag": _STRANGE}
         for wrong, mode in tried.items():
@@ -102,7 +102,7 @@ class ObjectCheckpoint(CheckpointStore):
         return None
 
     def release(self) -> None:
-        """Do nothing: connections are the driver's, and end by themselves."""
+        """Do nothing: the driver's connections end by themselves."""
 
     def names(self) -> list[str]:
         with self._asking() as (obstore, store):
@@ -129,8 +129,8 @@ class ObjectCheckpoint(CheckpointStore):
             self._known[name] = new, tag
             return True
         if (found := self.read(name)) == expected:
-            problem = "it has refused to replace what still is there"
-            advice = "A request that was given up may be under way; it is tried again."
+            problem = "it has refused to replace an entry that is still there"
+            advice = "An earlier request may still be under way; it is tried again."
             raise StateUnavailableError(self.where, problem, advice)
         return found == new
 
@@ -138,7 +138,7 @@ class ObjectCheckpoint(CheckpointStore):
         return f"{self._root}/{_path(name)}{self._at}"
 
     def _put(self, path: str, data: bytes, mode: Any) -> dict[str, str] | None:
-        """Put an object, and return its tag; None where its condition doesn't hold."""
+        """Put an object, and return its tag; None if the condition, `mode`, doesn't hold."""
         with self._asking() as (obstore, store):
             refused = obstore.exceptions
             try:
@@ -152,10 +152,10 @@ class ObjectCheckpoint(CheckpointStore):
 
     @contextmanager
     def _asking(self) -> Iterator[tuple[Any, Any]]:
-        """Lend the driver and its store; what goes wrong is raised as what it means."""
+        """Lend the driver and its store; their errors are explained."""
         obstore = _driver()
         if _processes and os.getpid() not in _processes:
-            problem = "obstore has threads that this process lacks, as it was forked off"
+            problem = "obstore has threads that this forked process lacks"
             advice = "Start the process anew: subprocess, or multiprocessing's spawn."
             raise StateUnavailableError(self.where, problem, advice)
         _processes.add(os.getpid())
@@ -166,7 +166,7 @@ class ObjectCheckpoint(CheckpointStore):
                 raise
             raise explained(str(error), self.where, self._hidden) from None
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of Rust, and no Exception
+            if type(error).__name__ != "PanicException":  # Rust's, which is not an Exception
                 raise
             raise self._refused(error) from None
 
@@ -175,7 +175,7 @@ class ObjectCheckpoint(CheckpointStore):
         return [str(self._settings[name]) for name in self._settings if is_secret(name)]
 
     def _refused(self, error: BaseException) -> StateURLError:
-        """What is raised where the settings are wrong: no later try would mend them."""
+        """Return the error of wrong settings, which no later try would repair."""
         what = f"{self.where}: {quoted(str(error), self._hidden)}"
         return StateURLError(what, "", (), OPTIONS)
 
@@ -187,7 +187,7 @@ class ObjectCheckpoint(CheckpointStore):
             config["base_url"] = config.pop("endpoint")
         waits = dict.fromkeys(("timeout", "connect_timeout"), self._timeout)
         options = {**waits, "allow_http": True}  # as the endpoint says
-        # A run tries again itself, and has to know when a request has failed.
+        # A run tries again itself, and must know of each failed request.
         once = {"max_retries": 0}
         obstore = _driver()
         made = getattr(obstore.store, _CLASSES[scheme])
@@ -200,13 +200,13 @@ class ObjectCheckpoint(CheckpointStore):
 
 
 def _path(name: str) -> str:
-    """Where the log of a group is; no store takes a name of dots."""
+    """Return the name of a group's object; no store takes a name of dots."""
     quoted = quote(name, safe=" ")
     return "logs/" + (quoted.replace(".", "%2E") if quoted in (".", "..") else quoted)
 
 
 def _tag(found: Any) -> dict[str, str]:
-    """What a condition compares: S3 and Azure have a tag, Google a number."""
+    """Return what a condition compares: S3 and Azure have a tag, Google a number."""
     return {kind: found[kind] for kind in ("e_tag", "version") if found[kind] is not None}
 
 
@@ -222,19 +222,22 @@ def _driver() -> Any:
 
 
 def explained(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavailableError:
-    """Return what an error means that the driver raised; none of `hidden` is shown."""
-    told = [*re.findall(r"status code: (\d+ [A-Za-z ]+)", said)[:1]]
-    told += re.findall(r"<Code>(\w+)</Code>", said)[:1]
-    told += re.findall(r'(?:message|error): "([\w ,.:-]+)"', said)[:1]
+    """Return what an error of the driver's means; none of `hidden` is shown."""
+    parts = (
+        r"status code: (\d+ [A-Za-z ]+)",
+        r"<Code>(\w+)</Code>",
+        r'(?:message|error): "([\w ,.:-]+)"',
+    )
+    details = [found[1] for part in parts if (found := re.search(part, said))]
     for pattern, problem, advice in _MEANINGS:
         if re.search(pattern, said):
-            answer = f" ({', '.join(told)})" if told else ""
+            answer = f" ({', '.join(details)})" if details else ""
             return StateUnavailableError(where, problem + answer, advice)
     return StateUnavailableError(where, quoted(said, hidden), OPTIONS)
 
 
 def quoted(said: str, hidden: Sequence[str] = ()) -> str:
-    """Return what the driver has said, where it means nothing else; none of `hidden` is shown."""
+    """Return the driver's own words, if nothing else explains them; none of `hidden` is shown."""
     line = re.sub(r"(decode [\w ]+):.*", r"\1", said.partition("\n")[0])  # it quotes the file
     for each in hidden:
         line = line.replace(each, HIDDEN)

@@ -1,7 +1,8 @@
-"""State in PostgreSQL: in tables that anybody can read and join with SQL."""
+"""State in PostgreSQL: in tables that can be read and joined with SQL."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -117,10 +118,10 @@ class PostgresStore(Store):
         kinds = [kind for _, kind in map(column_of, self.columns)]
         names = [self.table or "t", *columns]
         name = view_of(self.own_name)
-        surrogates = "half of a surrogate pair, which has no UTF-8; give another"
         problems = {
-            f"prefix {self.prefix!r} holds {surrogates}": _has_surrogates(name),
-            f"table or columns hold {surrogates}": any(map(_has_surrogates, names)),
+            "table or columns hold half of a surrogate pair, which has no UTF-8; give another": (
+                bool(re.search("[\ud800-\udfff]", "".join(names)))
+            ),
             f"prefix {self.prefix!r} can't name a table; allowed are 1 to {_LONGEST_PREFIX} bytes "
             f"without U+0000, and not {CATALOG}": (
                 not _is_name(name) or self.prefix in ("", CATALOG)
@@ -236,7 +237,3 @@ def _has_column(kind: str) -> bool:
 
 def _is_name(text: str) -> bool:
     return 0 < len(text.encode(errors="replace")) <= _LONGEST_NAME and "\0" not in text
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)

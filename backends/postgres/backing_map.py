@@ -35,17 +35,17 @@ from trident.states.maps.stored_map import StoredMap
 from trident.states.values import StateType, Token
 
 _AT_ONCE = 2**26
-"""Bytes of a statement; the server takes 16 times as many, and needs memory for them."""
+"""Bytes in a statement; the server takes 16 times as many, and needs memory for them."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOOK_SECONDS = 1.0
-"""How often is looked without a notification, which a pooler may keep back."""
+"""How long to wait for a notification, which a pooler may keep back, before looking anyway."""
 
 
 class PostgresMap(IBackingMap):
     """The rows of one state, as a map of encoded keys and value objects. Pickles.
 
-    Every call is one statement, and so one transaction and one round trip, unless it writes very
-    much; the first that writes makes the state's table and its view.
+    Every call is one statement, and so one transaction and one round trip, unless it writes many
+    megabytes. The first write makes the state's table and its view.
     """
 
     codec = Codec.VALUES
@@ -57,9 +57,6 @@ class PostgresMap(IBackingMap):
         self._table = table
         self._statements = Statements(table)
         self._pinned: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._server, self._table)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         if not keys:
@@ -100,7 +97,7 @@ class PostgresMap(IBackingMap):
         return bool(self._write(PUT_CONTROLS, **values))
 
     def moveControls(self, moves: Sequence[tuple[str, bytes, bytes, str]]) -> bool:
-        """Lead readers of the views along: each shows what that of the other state shows."""
+        """Replace the records, and let each view show what the other state's view shows."""
         with self._server.lend() as connection, connection.transaction():
             for name, _, expected, _ in sorted(moves):
                 found = connection.execute(LOCK_CONTROL, [name]).fetchone()
@@ -113,7 +110,7 @@ class PostgresMap(IBackingMap):
                 if connection.execute(has_view, [view_of(to)]).fetchone()[0]:
                     names = {"view": view_of(name), "other": view_of(to)}
                     view = definition("VIEW {view} AS SELECT * FROM {other}", **names)
-                    try:  # which keeps who may read it
+                    try:  # this keeps the grants
                         with connection.transaction():
                             connection.execute(f"CREATE OR REPLACE {view}")
                     except driver().errors.InvalidTableDefinition:  # it has other columns
@@ -196,13 +193,13 @@ class PostgresMap(IBackingMap):
 
     @contextmanager
     def listening(self) -> Iterator[Any]:
-        """Open a connection of its own that hears when a control record has changed."""
+        """Open a connection that is notified when a control record has changed."""
         with closing(self._server.connect()) as connection, explained(self._server):
             connection.execute(f"LISTEN {CATALOG}")
             yield connection
 
     def _parts(self, keys: Sequence[bytes], values: Sequence[Any]) -> Iterator[Mapping[str, Array]]:
-        """Return the columns of rows, in as many parts as the server takes at once."""
+        """Yield the columns of rows, in parts that the server takes at once."""
         rows = self._table.rows(keys, values)
         middle = len(keys) // 2
         if middle and sum(map(len, rows.values())) > _AT_ONCE:
@@ -221,19 +218,19 @@ class PostgresMap(IBackingMap):
                 yield self._pinned
 
     def _read(self, statement: str, **values: Any) -> list[Any] | None:
-        """Return rows; None where there is no such table."""
+        """Return the rows of a query; None if the table is missing."""
         with self._reader() as connection:
             try:
                 rows: list[Any] = connection.execute(statement, values, binary=True).fetchall()
             except driver().errors.UndefinedTable:
-                if self._pinned is not None:  # what fails ends the transaction
+                if self._pinned is not None:  # an error ends the transaction
                     connection.execute("ROLLBACK")
                     connection.execute(_BEGIN)
                 return None
             return rows
 
     def _write(self, statement: str, **values: Any) -> int | None:
-        """Return what a statement answers, 0 where nothing; None where there is no such table."""
+        """Return a statement's answer, 0 if it has none; None if the table is missing."""
         with self._server.lend() as connection:
             try:
                 row = connection.execute(statement, values, binary=True).fetchone()
@@ -248,11 +245,11 @@ class PostgresMap(IBackingMap):
         return bool(passed)
 
     def _check_nothing_is_lost(self) -> None:
-        """Raise where a state has begun and its table is not there."""
+        """Raise CorruptStateError if the state has begun and its table is missing."""
         if self.getControl() is not None:
             raise CorruptStateError(
                 f"table {self._table.place} in {self.where}",
-                f"it is gone, but {CATALOG} says that the state {self._table.name} has begun",
+                f"it is missing, but {CATALOG} says that the state {self._table.name} has begun",
                 "Restore both from a backup; or begin anew with another prefix.",
             )
 
@@ -267,7 +264,7 @@ class PostgresMap(IBackingMap):
     def _make(self) -> bool:
         """Make what is missing; return whether anything was."""
         with self._server.lend() as connection, connection.transaction():
-            # One at a time: that a table exists is known only when who makes it has committed.
+            # One process at a time: others see the table only when its maker has committed.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [CATALOG])
             [[found]] = connection.execute("SELECT to_regclass(%s)", [CATALOG])
             if found is None:
@@ -304,7 +301,7 @@ class PostgresMap(IBackingMap):
 
 
 class PostgresNumbers(PostgresMap):
-    """The same where values are numbers, to which the database itself adds."""
+    """The same for values that are numbers, to which the database itself adds."""
 
     def multiAddFenced(
         self,
@@ -314,13 +311,12 @@ class PostgresNumbers(PostgresMap):
         retried: Mapping[int, int],
         fence: bytes,
     ) -> bool:
-        told = {str(txid): attempt for txid, attempt in retried.items()}
         values = {
             **self._table.keyed(keys),
             "amounts": self._table.native(list(amounts)),
             "txid": token.txid,
             "attempt": token.attempt,
-            "retried": orjson.dumps(told).decode(),
+            "retried": orjson.dumps(dict(retried), option=orjson.OPT_NON_STR_KEYS).decode(),
         }
         errors = driver().errors
         try:
@@ -369,9 +365,9 @@ def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
             found = state.control.expect()
             if found is not None and found.committed not in (0, after):
                 return found.committed
-            left = deadline - monotonic()
-            if left <= 0:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
                 break
-            for _ in connection.notifies(timeout=min(left, _LOOK_SECONDS), stop_after=1):
+            for _ in connection.notifies(timeout=min(remaining, _LOOK_SECONDS), stop_after=1):
                 pass
     raise TimeoutError(f"no batch after {after} was committed within {timeout:g} s")

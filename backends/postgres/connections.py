@@ -39,27 +39,28 @@ class Database:
 
     @staticmethod
     def of(given: Mapping[str, Any], timeout: float) -> Database:
-        """The database that libpq's settings say, of which those that are None are left out."""
-        told = {name: str(value) for name, value in given.items() if value is not None}
-        return Database(tuple(told.items()), timeout)
+        """Return the database of these settings of libpq's, without those that are None."""
+        settings = ((name, str(value)) for name, value in given.items() if value is not None)
+        return Database(tuple(settings), timeout)
 
     def __str__(self) -> str:
         return f"postgresql at {self.place}"
 
     @property
     def place(self) -> str:
-        """Where the database is, as far as it was told."""
+        """The server and the database, as the settings name them."""
         given = dict(self.settings)
         hosts, ports = (given.get(name, "").split(",") for name in ("host", "port"))
         if len(ports) < len(hosts):  # libpq takes one port for all hosts
             ports *= len(hosts)
-        told = ",".join(f"{host}:{port or 5432}" for host, port in zip(hosts, ports, strict=False))
+        pairs = zip(hosts, ports, strict=False)
+        server = ",".join(f"{host}:{port or _PORT}" for host, port in pairs)
         if not given.get("host"):
-            told = f"service {given['service']}" if "service" in given else "its default host"
-        return f"{told}/{given.get('dbname', '')}"
+            server = f"service {given['service']}" if "service" in given else "its default host"
+        return f"{server}/{given.get('dbname', '')}"
 
     def connect(self) -> Any:
-        kind = _patient(driver())  # a missing driver is told before a missing server
+        kind = _patient(driver())  # a missing driver is reported before a missing server
         with explained(self):
             connection = kind.connect(
                 autocommit=True,
@@ -80,25 +81,20 @@ class Database:
 
 
 def address(url: StateURL) -> dict[str, Any]:
-    """What the URL ``postgresql://user:password@host:port,host:port/database`` says to libpq."""
+    """Return libpq's settings of ``postgresql://user:password@host:port,host:port/database``."""
     database = url.path.removeprefix("/")
     if "/" in database:
         what = "postgresql: write the URL with the name of a database, as in /shop; its path is"
         raise StateURLError(what, url.path)
-    told: dict[str, Any] = {"dbname": database or None, "user": url.user, "password": url.password}
+    given = {"dbname": database or None, "user": url.user, "password": url.password}
     if url.hosts:
-        told["host"] = ",".join(host for host, _ in url.hosts)
-        told["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
-    return told
+        given["host"] = ",".join(host for host, _ in url.hosts)
+        given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
+    return given
 
 
-def _is_quiet(connection: Any) -> bool:
-    """Return whether the server has said nothing: nobody had asked, so it would be the end."""
-    return is_quiet(connection.fileno())
-
-
-pool = Pool(Database.connect, _is_quiet)
-"""The connections of this process that nobody uses now."""
+pool = Pool(Database.connect, is_quiet)
+"""The idle connections of this process."""
 
 
 @cache
@@ -120,7 +116,7 @@ def _patient(psycopg: Any) -> Any:
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             self.adapters.register_dumper(Array, ArrayDumper)
-            # The text of JSON is left to the serializer.
+            # The serializer reads the text of JSON.
             self.adapters.register_loader("json", psycopg.types.string.ByteaBinaryLoader)
 
         def wait(self, asked: Any, *arguments: Any, **options: Any) -> Any:
@@ -135,7 +131,7 @@ def _patient(psycopg: Any) -> Any:
 
 
 def _until(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
-    """Hand on what the driver waits for, until the deadline; it is sent 0 while nothing comes."""
+    """Pass on what the driver waits for, until the deadline; while nothing comes it is sent 0."""
     try:
         wanted = next(asked)
         while True:
@@ -148,7 +144,7 @@ def _until(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
 
 
 def examined(server: Database) -> Iterator[Finding]:
-    """Yield what a server's settings mean for a state; asks for them in one statement."""
+    """Yield what a server's settings, read by one statement, mean for a state."""
     with server.lend() as connection:
         row = connection.execute(_ASKED).fetchone()
     version, number, recovers, read_only, fsync, full_pages, commits, standbys = row[:8]
@@ -170,6 +166,6 @@ def examined(server: Database) -> Iterator[Finding]:
         kept = f", and waits for {standbys}" if standbys else ""
         yield Finding("ok", f"{server} has synchronous_commit {commits}{kept}")
     if not creates:
-        what = f"{server} lets {user} make no table in the schema {schema}"
+        what = f"{server} does not let {user} make tables in the schema {schema}"
         advice = f"GRANT CREATE ON SCHEMA {schema} TO {user}, or make the tables for it."
         yield Finding("warning", what, advice)

@@ -17,7 +17,7 @@ _SILENT = (
 )
 _CUT = "The batch is retried. See the server's log: did it restart, or drop this client?"
 _MANY = "Raise its max_connections, or put PgBouncer in front: each task connects by itself."
-_REFUSED = (  # of connections, of which the driver tells no code; the texts may be translated
+_REFUSED = (  # connections, whose errors have no code; servers may translate these texts
     ("too many", _MANY),
     ("slots are reserved", _MANY),
     ("the database system is", "It is starting, stopping or recovering; see its log."),
@@ -34,7 +34,7 @@ _ADVICE = {
     "25006": "It is a standby. Give the primary, or all hosts and target_session_attrs=read-write.",
     "40": "Another session wrote the same rows. The batch is retried.",
     "55P03": "Another session holds a lock on the state's tables; look at pg_stat_activity.",
-    "57014": "The server's own statement_timeout, or somebody, has ended it. The batch is retried.",
+    "57014": "The server's statement_timeout, or a person, has ended it. The batch is retried.",
     "57P": _CUT,
     "58": "The server can't use its disk; see its log.",
     "42501": "Grant this user what it needs: CREATE on the schema, until the state has begun, then "
@@ -53,14 +53,14 @@ def explained(place: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = of_driver(str(place), error)
-        if told is error:
+        explanation = of_driver(str(place), error)
+        if explanation is error:
             raise
-        raise told from None
+        raise explanation from None
 
 
 def of_driver(place: str, error: Exception) -> Exception:
-    """Return what is raised for an error of the driver's; itself, where it is the caller's."""
+    """Return the error to raise for one of the driver's; itself if it is the caller's mistake."""
     if isinstance(error, TimeoutError):
         return StateUnavailableError(place, str(error), _SILENT)
     if not type(error).__module__.startswith("psycopg"):
@@ -81,9 +81,9 @@ def of_driver(place: str, error: Exception) -> Exception:
         advice = next((advice for part, advice in _REFUSED if part in said), _CUT)
         return StateUnavailableError(place, said, advice)
     if code == "2BP01":
-        told = str(error.diag.message_detail).replace("\n", ", ")  # type: ignore[attr-defined]
+        detail = str(error.diag.message_detail).replace("\n", ", ")  # type: ignore[attr-defined]
         advice = "Drop what depends on it, and make it again afterwards"
-        return StateError(f"{place}: {said}: {told}. {advice}.")
+        return StateError(f"{place}: {said}: {detail}. {advice}.")
     if code[:2] == "42":
         return CorruptStateError(place, said, _CORRUPT)
     return error

@@ -1,4 +1,4 @@
-"""What PostgreSQL is told of a state: one statement for each call, which stands for itself."""
+"""The statements for one state: one for each call of a map, a transaction by itself."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from trident.backends.postgres.driver import statement
 from trident.backends.postgres.tables import CATALOG, TOKENS, PostgresTable
 
 # A statement is sent whole, and is its own transaction: no writer can stop in the middle of it and
-# hold locks. The one on the control record keeps that as it was compared, until the commit.
+# hold locks. The lock on the control record keeps it as it was compared, until the commit.
 _FENCED = f"""
     WITH fence AS MATERIALIZED (
         SELECT FROM {CATALOG} WHERE name = %(name)s AND control = %(fence)s FOR SHARE
     ), written AS ({{}}) SELECT count(*) FROM fence"""
 _OPEN = "WITH fence AS MATERIALIZED (SELECT), written AS ({}) SELECT count(*) FROM fence"
 
-# The opaque read table; what a later attempt has written is looked at beforehand.
+# The opaque read table, for rows that no later attempt has written.
 _BEFORE = """
     CASE
         WHEN stored.txid = %(txid)s THEN stored.prev
@@ -31,31 +31,31 @@ GET_CONTROL = f"SELECT control, kept FROM {CATALOG} WHERE name = %(name)s"
 
 LOCK_CONTROL = f"SELECT control FROM {CATALOG} WHERE name = %s FOR UPDATE"
 
-# Whoever listens hears of it when it is committed.
+# Listeners are notified when it is committed.
 PUT_CONTROL = f"""
     WITH changed AS (
         UPDATE {CATALOG} SET control = %(new)s
         WHERE name = %(name)s AND control IS NOT DISTINCT FROM %(expected)s RETURNING name
     ) SELECT pg_notify('{CATALOG}', name) IS NOT NULL FROM changed"""
 
-# Locked in order, so that no two who change several records wait for each other.
+# Locked in order, so that two transactions that change several records can't wait for each other.
 PUT_CONTROLS = f"""
-    WITH told AS MATERIALIZED (
+    WITH given AS MATERIALIZED (
         SELECT * FROM unnest(%(names)s::text[], %(new)s::bytea[], %(expected)s::bytea[])
-            AS told (name, new, expected)
+            AS given (name, new, expected)
     ), found AS MATERIALIZED (
-        SELECT name FROM {CATALOG} JOIN told USING (name) WHERE control = expected
+        SELECT name FROM {CATALOG} JOIN given USING (name) WHERE control = expected
         ORDER BY name FOR UPDATE OF {CATALOG}
     ), changed AS (
-        UPDATE {CATALOG} SET control = new FROM told
-        WHERE {CATALOG}.name = told.name
-            AND (SELECT count(*) FROM found) = (SELECT count(*) FROM told)
+        UPDATE {CATALOG} SET control = new FROM given
+        WHERE {CATALOG}.name = given.name
+            AND (SELECT count(*) FROM found) = (SELECT count(*) FROM given)
         RETURNING {CATALOG}.name
     ) SELECT bool_and(pg_notify('{CATALOG}', name) IS NOT NULL) FROM changed"""
 
 PREFIXES = f"SELECT name FROM {CATALOG} WHERE control IS NOT NULL LIMIT 20"
 
-# A server that recovers from a crash of one of its processes has not started anew, but has lost its
+# A server that recovers after one of its processes has crashed keeps its start time, and loses its
 # statistics.
 INCARNATION = """
     SELECT extract(epoch FROM pg_postmaster_start_time()) || ' ' ||
@@ -86,8 +86,8 @@ class Statements:
 
     @cached_property
     def page(self) -> str:
-        """Reads some rows behind `after` and up to `end`, which are keys as the index has them, or
-        null: that of each, its key and its entry."""
+        """Reads a page of rows behind `after` and up to `end`, keys as the index has them or null:
+        the index's key of each row, its key and its entry."""
         names = ", ".join(self._types)
         return self._named(
             f"SELECT key, {self._key}, {names} FROM {{table}} WHERE {self._table.own} "
@@ -98,8 +98,8 @@ class Statements:
 
     @cached_property
     def sample(self) -> str:
-        """Reads keys as the index has them, in their order: those on about 2 MB of the table, whose
-        quoted name is `place`."""
+        """Reads the index's keys on about 2 MB of the table, in their order; `place` is its quoted
+        name."""
         percent = "least(100, 2e8 / (1 + pg_relation_size(to_regclass(%(place)s::text))))::real"
         return self._named(
             f"SELECT key FROM {{table}} TABLESAMPLE SYSTEM ({percent}) "
@@ -113,7 +113,7 @@ class Statements:
 
     @cached_property
     def put_fenced(self) -> str:
-        """The same; where the fence has changed it counts 0, and stores nothing."""
+        """The same; if the control record is not the fence it counts 0, and stores nothing."""
         return _FENCED.format(self._put)
 
     @cached_property
@@ -125,8 +125,8 @@ class Statements:
 
     @cached_property
     def add_fenced(self) -> str:
-        """Adds amounts, likewise; what a later attempt has written divides by zero, which undoes
-        the statement."""
+        """Adds amounts, likewise; a row of a later attempt divides by zero, which undoes the
+        statement."""
         return _FENCED.format(
             self._named(
                 f"""
@@ -145,7 +145,7 @@ class Statements:
 
     @cached_property
     def why_not_added(self) -> str:
-        """Finds a key that a later attempt has written, else one whose sum has over 64 bits."""
+        """Finds a key that a later attempt has written, else one whose sum exceeds 64 bits."""
         total = f"({_BEFORE})::numeric + new.amount::numeric"
         return self._named(
             f"""

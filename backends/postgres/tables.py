@@ -42,14 +42,14 @@ _UNTAGGED = {
 }
 _ALIASES = {**dict.fromkeys(("int", "short", "byte"), "long"), "float": "double"}
 KEY_TYPES = ("string", *dict.fromkeys([*_TAGGED, *_UNTAGGED, *_ALIASES]))
-"""The types that a column of a key's field may be given; other fields are text."""
+"""The types that a column of a key's field may have; other fields are text."""
 
 _LONGEST = 2000
-"""Bytes of a key that an index takes for certain; a longer one is found by its digest."""
+"""Bytes of a key that an index always takes; a longer one is found by its digest."""
 _DIGEST = b"\0\0"
-"""What no encoded key begins with."""
+"""No encoded key begins so."""
 
-# One string is shown as it is, other fields from their JSON, and escaped what can be no text.
+# One string is shown as it is, other fields from their JSON, and bytes that are not text escaped.
 _FIELD = r"""
     CASE
         WHEN position('\x00'::bytea IN {key}) = 0 THEN convert_from({key}, 'UTF8')
@@ -60,7 +60,7 @@ _FIELD = r"""
 
 
 def column_of(text: str) -> tuple[str, str]:
-    """Return a column of the view, as in ``day:date``: its name, and its type or nothing."""
+    """Return name and type of a view's column, as in ``day:date``; the type may be empty."""
     name, _, kind = text.partition(":")
     return name, kind.partition("(")[0]
 
@@ -87,7 +87,7 @@ class PostgresTable:
 
     @property
     def lead(self) -> bytes:
-        """What keys begin with in a table that others share; no name has a NUL."""
+        """What keys begin with in a shared table; no name has a NUL."""
         return self.name.encode() + b"\0" if self.shared else b""
 
     @property
@@ -165,7 +165,7 @@ class PostgresTable:
         return array(BYTES, [self.lead + _found_by(key) for key in keys])
 
     def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> dict[str, Array]:
-        """Return the columns that keep `values`, of which None is a null, under `keys`."""
+        """Return the columns that keep `values` under `keys`; None becomes a null."""
         kind = KINDS[self.kind]
         columns = dict(zip(kind.columns, kind.by_column(values), strict=True))
         return self.keyed(keys) | {
@@ -188,10 +188,9 @@ class PostgresTable:
         return kind.of_rows(rows)
 
     def native(self, column: Sequence[Any]) -> Array:
-        """Return the values of a column; raises SerializationError for what it can't keep."""
+        """Return a column of values; raises SerializationError for one that it can't keep."""
         if self.values in ("json", "bytea"):
-            there = [value for value in column if value is not None]
-            made = iter(dump_all(self.serializer, there))
+            made = iter(dump_all(self.serializer, [each for each in column if each is not None]))
             column = [None if value is None else next(made) for value in column]
         else:
             kind = int if self.values == "bigint" else float
@@ -201,9 +200,9 @@ class PostgresTable:
 
 
 def _typed(kind: str, key: str, number: int) -> str:
-    """Return the field of a key as a value of a type of SQL's; null where it has another type."""
+    """Return the SQL that reads a key's field as `kind`; null if the field has another type."""
     kind = _ALIASES.get(kind, kind)
-    # What is read of it is no text of a user's, so what stands for U+0000 there doesn't matter.
+    # No text of a user's is read of it, so another character may stand for U+0000.
     json = rf"replace(convert_from(substr({key}, 2), 'UTF8'), '\u0000', '\u0020')::json"
     forms = []
     if kind in _TAGGED:
@@ -217,7 +216,7 @@ def _typed(kind: str, key: str, number: int) -> str:
 
 
 def view_of(name: str) -> str:
-    """Return what the view of a state is called."""
+    """Return the name of a state's view."""
     return f"{name}_committed"
 
 

@@ -15,9 +15,9 @@ from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import shard_of
 
 _LOOKS = 8
-"""How many processes look through a server's keys side by side: it answers one at a time."""
-_GLANCES = 20
-"""Pages of a server's keys that are looked through for the sake of an error's text."""
+"""How many processes list a server's keys side by side: it answers one at a time."""
+_PAGES_FOR_AN_ERROR = 20
+"""How many pages of a server's keys are searched for the text of an error."""
 
 
 class RedisMap(ShardedMap):
@@ -42,14 +42,14 @@ class RedisMap(ShardedMap):
         return bool(self._ask(*remove(self._layout.control, fence)))
 
     def occupant(self) -> str | None:
-        """Look through all keys that no state with a prefix has, up to the first.
+        """Return the first key that could be an entry of this state.
 
-        Raises StateError where another state's redis keys would be entries of this one, or the
-        other way round: ``a:b:c`` is the entry ``c`` of ``a:b``, and ``b:c`` of ``a``.
+        Raises StateError if another state's redis keys would be entries of this one, or the other
+        way round: ``a:b:c`` is the entry ``c`` of ``a:b``, and ``b:c`` of ``a``.
         """
         name = self._layout.name
-        around = [name[:end] for end in _colons(name)]
-        self._check_apart(self._begun({each: [_of_strings(each)] for each in around}))
+        outer = [name[:end] for end in _colons(name)]
+        self._check_apart(self._begun({each: [_string_control(each)] for each in outer}))
         for page in self._pages():
             for key in page:
                 self._check_nested(key)
@@ -57,11 +57,11 @@ class RedisMap(ShardedMap):
         return None
 
     def entries(self) -> list[tuple[bytes, bytes]]:
-        """Return every key and its value; one that is written meanwhile may be old or new."""
+        """Return every key and its value, old or new for one that is written meanwhile."""
         return list(dict(chain.from_iterable(self.pages())).items())
 
     def parts(self, count: int) -> list[tuple[int, int]]:
-        """Return parts that are each found by a look through all keys; so they are few."""
+        """Return few parts, because listing each of them goes through all keys."""
         count = min(count, _LOOKS)
         return [(number, count) for number in range(count)]
 
@@ -75,7 +75,7 @@ class RedisMap(ShardedMap):
     def prefixes(self) -> list[str]:
         found: set[bytes] = set()
         cursor: bytes | None = None
-        for _ in range(_GLANCES):
+        for _ in range(_PAGES_FOR_AN_ERROR):
             cursor, page = self._ask(
                 "SCAN", cursor or b"0", "MATCH", b"*" + CONTROL_KEY, "COUNT", CHUNK
             )
@@ -88,8 +88,8 @@ class RedisMap(ShardedMap):
         if others:
             raise StateError(
                 f"{self.where}: a state with the prefix {self.prefix!r} would share redis keys "
-                f"with another that is there, around {min(others)!r}. Take a prefix with which "
-                "neither of the two begins with the other one and ':'."
+                f"with another one there, around {min(others)!r}. Give a prefix such that neither "
+                "of the two begins with the other one and ':'."
             )
 
     def _pages(self) -> Iterator[list[bytes]]:
@@ -100,20 +100,20 @@ class RedisMap(ShardedMap):
         return list(page)
 
     def _check_nested(self, key: bytes) -> None:
-        """Raise where `key` is an entry of another state, whose prefix begins with this one's."""
+        """Raise StateError if `key` is an entry of a state whose prefix begins with this one's."""
         prefix = self._layout.prefix
         if isinstance(self._layout, StringLayout):
             self._check_apart(self._begun({key: _controls_of(prefix + key, len(prefix))}))
 
     def _begun(self, controls: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
-        """Return the names of those `controls` of which any is there."""
+        """Return each name in `controls` if one of its control records exists."""
         asked = sorted(set(chain.from_iterable(controls.values())))
-        there: set[bytes] = set()
+        existing: set[bytes] = set()
         for start in range(0, len(asked), CHUNK):
             chunk = asked[start : start + CHUNK]
             records = self._ask("MGET", *chunk)
-            there.update(key for key, record in zip(chunk, records, strict=True) if record)
-        return {name for name, records in controls.items() if not there.isdisjoint(records)}
+            existing.update(key for key, record in zip(chunk, records, strict=True) if record)
+        return {name for name, records in controls.items() if not existing.isdisjoint(records)}
 
     def _ask(self, *command: bytes | str | int) -> Any:
         [answer] = self._exchange({0: [lambda: command]})[0]
@@ -126,7 +126,7 @@ class BareRedisMap(RedisMap):
     shares = True
 
     def drop(self, fence: bytes) -> bool:
-        """Refuse it: nothing tells an entry from a key of somebody else."""
+        """Raise StateError: an entry looks like any other key of the database."""
         raise StateError(
             f"{self.where}: a state without a prefix can't be dropped, as every key of the "
             "database that belongs to no other state would go. Remove its keys by hand, the "
@@ -138,19 +138,22 @@ class BareRedisMap(RedisMap):
         return [key for key in page if key not in others]
 
     def _check_nested(self, key: bytes) -> None:
-        """Accept keys of other states: `_own` leaves them out one by one."""
+        """Accept keys of other states, which :meth:`_own` leaves out."""
 
 
 def _colons(key: bytes, start: int = 1) -> Iterator[int]:
     return (end for end in range(start, len(key)) if key[end : end + 1] == b":")
 
 
-def _of_strings(name: bytes) -> bytes:
+def _string_control(name: bytes) -> bytes:
     return StringLayout(name).control
 
 
 def _controls_of(key: bytes, start: int = 1) -> list[bytes]:
-    """The control records of all states, by prefixes from `start`, that a redis key may be of."""
+    """Return the control records of all states that a redis key may belong to.
+
+    Their prefixes have at least `start` bytes.
+    """
     names = (key[:end] for end in _colons(key, start))
     own = key if key.endswith(CONTROL_KEY) else HashLayout(key).control
-    return [own, *map(_of_strings, names)]
+    return [own, *map(_string_control, names)]

@@ -84,8 +84,8 @@ class RedisCheckpoint(CheckpointStore):
         except CorruptStateError:
             raise CorruptStateError(
                 f"the key {self._name!r} in {self.where}",
-                "it is no hash",
-                "Something else wrote it, and it is left as it is: give another prefix=.",
+                "it is not a hash",
+                "Something else wrote it, and it is left unchanged: give another prefix=.",
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""What the driver's errors mean for whoever runs the server: each with the next step."""
+"""What the driver's errors mean, each with the next step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "called without any password|no password is set",
         "it has no password, and one was given",
-        "Leave the password away, or set one: redis-cli config set requirepass …",
+        "Leave the password out, or set one: redis-cli config set requirepass …",
     ),
     (
         "Authentication required",
@@ -87,7 +87,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "MasterDownError|MASTERDOWN",
         "it is a replica that has lost its master",
-        "Give the address of the master, and look why it is gone.",
+        "Give the address of the master, and look why it is away.",
     ),
     (
         "MovedError|AskError|TryAgainError|CrossSlotError|MOVED|TRYAGAIN|CROSSSLOT|non local key",
@@ -99,11 +99,11 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ClusterDownError|CLUSTERDOWN",
         "its cluster does not serve all slots",
-        "Look which nodes are gone: redis-cli --cluster check {host}:{port}.",
+        "Find the missing nodes: redis-cli --cluster check {host}:{port}.",
     ),
     (
         "cluster support disabled",
-        "it is no node of a cluster",
+        "it is not a node of a cluster",
         "Give it as a single server: redis://{host}:{port}.",
     ),
     (
@@ -118,7 +118,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "BUSY",
-        "it is busy with somebody's script",
+        "it is busy with a script",
         "Wait for it, or end it: redis-cli script kill.",
     ),
     (
@@ -167,11 +167,11 @@ def explained(
 
 
 def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
-    """The error of a key whose value is of a type, by TYPE's name, that this state never writes."""
+    """Return the error of a key of another type than this state writes, both as TYPE names them."""
     return CorruptStateError(
         f"the key {key[:200]!r} of this state in {where}",
-        f"it is a {found}, where a {expected} is due",
-        "It is left as it is. Something else wrote it: delete or rename it (redis-cli del …), or "
+        f"it is a {found}, and has to be a {expected}",
+        "It is left unchanged. Something else wrote it: delete or rename it (redis-cli del …), or "
         "give the state another prefix; a state that was written in another layout is opened with "
         "that layout=.",
     )

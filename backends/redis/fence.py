@@ -1,8 +1,8 @@
 """Writes that take place only while the control record is the one that the attempt began with.
 
-Each is a transaction: the record is watched, read and compared, and Redis executes what follows
-only if nobody has touched the record since. A script that compares and writes takes Redis half as
-long again, because every key and value becomes a string of the script's language on the way.
+Each is a transaction: the record is watched, read and compared, and Redis executes the writes only
+if the record was not touched since. A script that compares and writes takes half as long again,
+because every key and value becomes a string of the script's language.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ _STARTS = 16
 
 @dataclass(frozen=True)
 class FencedWrite:
-    """One transaction for one shard with its control record; commands are made when it is their
-    turn."""
+    """One transaction for one shard; its commands are made right before they are sent."""
 
     control: bytes
     commands: Sequence[Make]
@@ -28,12 +27,12 @@ class FencedWrite:
 def write_fenced(
     wires: Sequence[Wire], writes: Sequence[Sequence[FencedWrite]], fence: bytes
 ) -> bool:
-    """Write to several servers at once where all records are `fence`; say whether they are.
+    """Write to several servers at once if all records are `fence`; return whether they are.
 
-    All records are compared before the first write. One that changes later refuses the
-    transactions that follow; those before it leave what any overtaken attempt leaves. A record that
-    `flush` has written again, unchanged, refuses them too: then everything is written once more, to
-    the same effect.
+    All records are compared before the first write. A record that changes later refuses the
+    transactions that follow; the earlier ones leave what any overtaken attempt leaves. A record
+    that `flush` has written again, unchanged, refuses them too. Then everything is written again,
+    to the same effect.
     """
     for _ in range(_STARTS):
         talks = [_Talk(wire, each, fence) for wire, each in zip(wires, writes, strict=True)]
@@ -54,7 +53,7 @@ def write_fenced(
     raise StateUnavailableError(
         f"redis at {host}:{port}",
         f"a control record was written again, unchanged, during {_STARTS} tries",
-        "The batch is retried. Only flush() does that, once a batch: what else does?",
+        "The batch is retried. Only flush() writes it so, once a batch: what else does?",
     )
 
 
@@ -64,7 +63,7 @@ def _unwatch(wires: Sequence[Wire]) -> None:
 
 
 class _Talk:
-    """The transactions for one server, one after the other; the next is watched with each."""
+    """The transactions for one server, one by one; with each, the next record is watched."""
 
     def __init__(self, wire: Wire, writes: Sequence[FencedWrite], fence: bytes) -> None:
         self._wire = wire
@@ -105,7 +104,7 @@ class _Talk:
         return self._wire.read() == self._fence and executed
 
     def _pack(self) -> None:
-        """Pack the next transaction, while the server is at the one before."""
+        """Pack the next transaction, while the server executes the one before."""
         commands = [make() for make in self._writes[self._done].commands]
         self._packed = self._wire.pack(("MULTI",), *commands, ("EXEC",))
         self._count = len(commands) + 1

@@ -33,12 +33,11 @@ class Layout(ABC):
     @property
     @abstractmethod
     def control(self) -> bytes:
-        """Where the record is, which never expires: another key in each layout, so none is
-        mistaken."""
+        """The key of the control record, which never expires; each layout has another one."""
 
     @property
     def prefix(self) -> bytes:
-        """What comes before a key that is a redis key."""
+        """What a redis key has before the entry's key."""
         return self.name + b":" if self.name else b""
 
     @abstractmethod
@@ -46,16 +45,16 @@ class Layout(ABC):
         """Return the command that answers with a list of values, None for absent ones."""
 
     def count(self, keys: Sequence[bytes]) -> Command:
-        """Return the command that counts which keys are there, of any type; where `hides`."""
+        """Return the command that counts the existing keys, of any type; called if `hides`."""
         raise NotImplementedError
 
     @abstractmethod
     def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return which redis keys a use of `keys` touches, and the type that each has to be of."""
+        """Return the redis keys that a use of `keys` touches, each with the type it must have."""
 
     @abstractmethod
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
-        """Return the command that writes entries, and how long they live, in one step."""
+        """Return the command that writes entries and when they expire, in one step."""
 
     @abstractmethod
     def remove(self, keys: Sequence[bytes]) -> Command:
@@ -63,7 +62,7 @@ class Layout(ABC):
 
     @abstractmethod
     def scan(self, cursor: bytes) -> Command:
-        """Return the command that answers with the next cursor and a page of what there is."""
+        """Return the command that answers with the next cursor and a page of keys."""
 
     @abstractmethod
     def scanned(self, page: Sequence[bytes]) -> list[bytes]:
@@ -146,7 +145,7 @@ class HashLayout(Layout):
 
 
 def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Split parallel sequences, the first of which is keys, into what one command takes.
+    """Split keys, and the sequences parallel to them, into what one command takes.
 
     Examples
     --------
@@ -160,7 +159,7 @@ def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Se
 
 
 def _halves(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Halve until what is sent at once is sent well within the time-out."""
+    """Halve until one command is small enough to be sent well within the time-out."""
     length = len(columns[0])
     if length == 1 or sum(len(each) for column in columns for each in column) <= _CHUNK_BYTES:
         yield tuple(columns)

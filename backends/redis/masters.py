@@ -73,14 +73,14 @@ class SentinelMaster(Masters):
             problems.append(f"redis at {sentinel[0]}:{sentinel[1]}: it watches no such service")
         raise StateUnavailableError(
             self.where,
-            f"its master is not to be found ({'; '.join(problems)})",
+            f"none of them knows its master ({'; '.join(problems)})",
             "Check the name of the service, and the addresses: redis-cli -p 26379 sentinel "
             "masters. Start one: redis-sentinel /etc/redis/sentinel.conf (Debian: apt-get install "
             "redis-sentinel).",
         )
 
     def explain(self, error: StateUnavailableError) -> StateUnavailableError:
-        """Say that the Sentinels start a successor, where the master itself is gone."""
+        """Advise to wait for the Sentinels if nothing listens at the master's address."""
         if "nothing listens" not in error.problem:
             return error
         return StateUnavailableError(
@@ -113,7 +113,7 @@ class ClusterMasters(Masters):
         raise StateUnavailableError(
             self.where,
             f"no node serves slot {slot}",
-            f"Look which are gone: redis-cli --cluster check {shown(self.seeds[:1])}.",
+            f"Find the missing nodes: redis-cli --cluster check {shown(self.seeds[:1])}.",
         )
 
     def _ranges(self) -> list[tuple[int, int, Address]]:
@@ -144,6 +144,6 @@ def shown(addresses: Sequence[Address]) -> str:
 
 
 def _address(node: Sequence[Any], seed: Address) -> Address:
-    """Return a node's address; a node that doesn't know its own has the one we asked it at."""
+    """Return a node's address: the one we asked at, if it doesn't know its own."""
     host, port = node[0], node[1]
     return (host.decode() if host and host != b"?" else seed[0]), int(port)

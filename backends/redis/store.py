@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
@@ -141,14 +140,11 @@ class RedisStore(Store):
             f"layout {self.layout!r} is unknown; there are: {', '.join(_LAYOUTS)}": (
                 self.layout not in _LAYOUTS
             ),
-            f"prefix {prefix!r} holds one of '{{', '}}' and U+0000, by which it could meet "
-            "another state's; give prefix= without them": bool({*_FORBIDDEN} & {*(prefix or "")}),
+            f"prefix {prefix!r} holds one of '{{', '}}' and U+0000, so its keys could be another "
+            "state's; give prefix= without them": bool({*_FORBIDDEN} & {*(prefix or "")}),
             "the empty prefix leaves keys as they are, which takes layout='string' and a single "
             "server; give a prefix": prefix == "" and bool(self.layout == "hash" or self.cluster),
-            "prefix holds half of a surrogate pair, which has no UTF-8; give another": bool(
-                re.search("[\ud800-\udfff]", prefix or "")
-            ),
-            f"ttl {self.ttl} is not at least 1 second; leave it away to keep entries for ever": (
+            f"ttl {self.ttl} is not at least 1 second; leave it out to keep entries for ever": (
                 self.ttl is not None and self.ttl < 1
             ),
             "a cluster and sentinels were given; give one of them": bool(
@@ -158,7 +154,7 @@ class RedisStore(Store):
                 bool(self.sentinels) != bool(self.service)
             ),
             f"a cluster has only db 0, not {self.db}": bool(self.cluster and self.db),
-            f"db {self.db} is no number of a database; they start at 0": self.db < 0,
+            f"db {self.db} is not the number of a database; they start at 0": self.db < 0,
             "a user without a password was given; give both, or the password alone": (
                 self.user is not None and self.password is None
             ),
@@ -168,7 +164,7 @@ class RedisStore(Store):
             **timeout_problem(self.timeout),
             f"wait_replicas {self.wait_replicas} is below 0": self.wait_replicas < 0,
             f"wait_timeout {self.wait_timeout} is not above 0 and below timeout, {self.timeout}: "
-            "the answer would come too late": (
+            "no answer would come in time": (
                 self.wait_replicas > 0 and not 0.001 <= self.wait_timeout < self.timeout
             ),
         }
@@ -249,14 +245,6 @@ class RedisStore(Store):
 
     def _options(self, servers: int) -> ConnectionOptions:
         """Return the options of connections to `servers`, which may be tried one by one."""
-        return ConnectionOptions(
-            self.db,
-            self.user,
-            self.password,
-            self.tls,
-            self.tls_ca,
-            self.tls_cert,
-            self.tls_key,
-            self.timeout,
-            CONNECT_SECONDS / servers,
-        )
+        names = {each.name for each in fields(ConnectionOptions)} - {"connect"}
+        given = {name: getattr(self, name) for name in names}
+        return ConnectionOptions(**given, connect=CONNECT_SECONDS / servers)

@@ -15,10 +15,10 @@ from trident.states.checkpoint_store import CheckpointStore, this_process
 _logger = logging.getLogger("trident")
 
 _held: weakref.WeakSet[ZooKeeperCheckpoint] = weakref.WeakSet()
-"""What runs of this process hold."""
+"""The checkpoints that runs of this process hold."""
 
 _LONGEST = 2_147_483
-"""Seconds; servers count a session's milliseconds in 32 bits, and longer ones never begin."""
+"""Seconds; servers count a session's milliseconds in 32 bits, and a longer one never begins."""
 
 _LOGS = "logs"
 _LOCK = "lock"
@@ -32,23 +32,22 @@ class ZooKeeperCheckpoint(CheckpointStore):
     hosts : sequence of (str, int)
         Servers of one ensemble.
     path : str
-        The node of the checkpoint; made where it isn't there.
+        The node of the checkpoint; made if it is missing.
     user, password : str or None
-        By ZooKeeper's digest: the nodes that are made then belong to that user alone.
+        By ZooKeeper's digest: new nodes belong to that user alone.
     timeout : float
         Seconds to wait for each answer.
     session_timeout : float
         Seconds without a sign of life after which the servers take this process for dead, and let
-        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds. A
-        connection is waited for half as long again.
+        another run have the checkpoint. They may bound it, by default to 4 to 40 seconds. A
+        connection may take half as long again.
 
     Notes
     -----
     Below `path` are ``logs/<group>``, whose data are the newest entry of that log, and ``lock``, an
     ephemeral node that names the process which holds the checkpoint. An entry is replaced by a
-    conditional `set`, which compares the node's version. So a driver whose session has expired, and
-    whose lock another has by now, is refused by the first append of that other one; the lock only
-    says it earlier.
+    conditional `set`, which compares the node's version. So a driver whose session has expired is
+    refused after the first append of another driver; the lock only refuses it earlier.
 
     Examples
     --------
@@ -84,20 +83,20 @@ class ZooKeeperCheckpoint(CheckpointStore):
         self._known: dict[str, tuple[bytes, int]] = {}
 
     def hold(self) -> str | None:
-        """Take it; a holder that may be dead is waited for until its session would have ended.
+        """Take the checkpoint, or return its holder.
 
-        One in this process is told of at once.
+        A holder in another process may be dead: this waits until its session would have ended.
         """
         deadline = monotonic() + 1.5 * self._session_timeout
-        gone = threading.Event()
-        while (found := self._lock(gone.set)) is not None:
+        released = threading.Event()
+        while (found := self._lock(released.set)) is not None:
             holder, session = found
             if session in [each._holds for each in list(_held)]:
                 return holder
             _logger.info("%s is held by %s: waiting for its end", self.where, holder)
-            if not gone.wait(deadline - monotonic()):
+            if not released.wait(deadline - monotonic()):
                 return holder
-            gone.clear()
+            released.clear()
         _held.add(self)
         return None
 
@@ -125,7 +124,7 @@ class ZooKeeperCheckpoint(CheckpointStore):
     def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
         session = self._session
         if self._holds not in (None, session.id):
-            self._lock()  # the lock has gone with the session before
+            self._lock()  # the last session took its lock with it
         known = self._known.get(name)
         if known is None or known[0] != expected:
             if self.read(name) not in (expected, new):
@@ -149,7 +148,7 @@ class ZooKeeperCheckpoint(CheckpointStore):
         return self._open
 
     def _lock(self, on_end: Callable[[], object] | None = None) -> tuple[str, int] | None:
-        """Make the lock; return the process and session that have it where those are others."""
+        """Make the lock; if another session has it, return its process and its id."""
         session = self._session
         while not session.create(f"{self._path}/{_LOCK}", this_process().encode(), ephemeral=True):
             found = session.get(f"{self._path}/{_LOCK}", on_end)
@@ -165,6 +164,6 @@ class ZooKeeperCheckpoint(CheckpointStore):
 
 
 def _quoted(name: str) -> str:
-    """A group's id as the name of a node."""
+    """Return the name of a group's node."""
     quoted = quote(name, safe=" ")
     return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted

@@ -1,4 +1,4 @@
-"""A session with ZooKeeper's servers, which the driver keeps alive in threads of its own."""
+"""A session with ZooKeeper's servers, which the driver's own threads keep alive."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from typing import Any
 
 from trident.states.errors import MissingDriverError, StateUnavailableError
 
-# What it warns of at each try to connect again, our errors say once; and its debugging shows the
-# password. So it is no part of the tree of loggers, which a later configuration would turn on.
+# Our errors say once what the driver warns of at each try, and its debugging shows the password. So
+# its logger is not in the tree of loggers, where a later configuration would turn it on.
 _driver_log = logging.Logger("trident.kazoo", logging.CRITICAL)
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 _DOUBT = "Whether the last write took place is unknown; it is tried again."
+_CUT = "the connection was cut", f"{_DOUBT} Look at the servers' logs: did one restart?"
 _MEANINGS = {
     "SessionExpiredError": (
         "the session has expired",
         f"{_DOUBT} This process, or all servers, stood still for longer than session_timeout=; "
         "another run may have the checkpoint meanwhile.",
     ),
-    "ConnectionLoss": (
-        "the connection was cut",
-        f"{_DOUBT} Look at the servers' logs: did one restart?",
-    ),
-    "ConnectionClosedError": (
-        "the connection was cut",
-        f"{_DOUBT} Look at the servers' logs: did one restart?",
-    ),
+    "ConnectionLoss": _CUT,
+    "ConnectionClosedError": _CUT,
     "KazooTimeoutError": (
         "no answer in time",
         f"{_DOUBT} Are most of its servers up, and is one reachable at each address? Give a larger "
@@ -44,7 +39,7 @@ _MEANINGS = {
     ),
     "NotReadOnlyCallError": (
         "it is cut off from most of its servers, and read-only",
-        "Look which are gone.",
+        "Find those that it can't reach.",
     ),
 }
 
@@ -52,8 +47,8 @@ _MEANINGS = {
 class Session:
     """A session, connected from construction to :meth:`close`.
 
-    Where it expires the driver begins another one: :attr:`id` tells. `where` is how errors name
-    what is kept there. With a `login` what is made belongs to that user alone.
+    When it expires the driver begins another one, with another :attr:`id`. `where` is how errors
+    name the checkpoint. With a `login`, new nodes belong to that user alone.
     """
 
     def __init__(
@@ -79,9 +74,9 @@ class Session:
             connection_retry=_RECONNECT,
             logger=_driver_log,
         )
-        # The driver gives all servers together as long as a session lasts. The rest is for another
-        # try: a server that is just starting may take a connection and never say a word on it
-        # (ZooKeeper 3.9.5 fails to close what it refuses then).
+        # The driver tries all servers for as long as a session lasts. The rest is for another try:
+        # a server that is starting may take a connection and never answer on it (ZooKeeper 3.9.5
+        # fails to close what it refuses then).
         patience = max(timeout, 1.5 * session_timeout)
         try:
             self._client.start(patience)
@@ -97,8 +92,10 @@ class Session:
     def get(
         self, path: str, on_change: Callable[[], object] | None = None
     ) -> tuple[bytes, Any] | None:
-        """A node's data and `Stat`, or None; `on_change` is called in another thread when it
-        changes."""
+        """Return a node's data and `Stat`, or None.
+
+        When the node changes, `on_change` is called in another thread.
+        """
         watch = None if on_change is None else (lambda event: on_change())
         with suppress(self._no_node):
             found: tuple[bytes, Any] = self._ask(self._client.get_async, path, watch)
@@ -106,15 +103,14 @@ class Session:
         return None
 
     def set(self, path: str, data: bytes, version: int) -> int | None:
-        """Replace the data of a node in this version, and return the new one; None where it is
-        another."""
+        """Replace a node's data and return the new version; None if it has another `version`."""
         with suppress(self._no_node, self._bad_version):
             stat = self._ask(self._client.set_async, path, data, version)
             return int(stat.version)
         return None
 
     def create(self, path: str, data: bytes, *, ephemeral: bool = False) -> bool:
-        """Make a node, and those above it; say whether it wasn't there."""
+        """Make a node, and those above it; return False if it exists."""
         create = self._client.create_async
         with suppress(self._node_exists):
             self._ask(create, path, data, ephemeral=ephemeral, makepath=True)
@@ -122,18 +118,18 @@ class Session:
         return False
 
     def children(self, path: str) -> list[str]:
-        """Return the names of the nodes below one; none where that is missing."""
+        """Return the names of the nodes below one; an empty list if that is missing."""
         with suppress(self._no_node):
             found: list[str] = self._ask(self._client.get_children_async, path)
             return found
         return []
 
     def sync(self, path: str) -> None:
-        """Have the server that answers know all that was written before, at whichever server."""
+        """Let the server that answers catch up with what was written at any server."""
         self._ask(self._client.sync_async, path)
 
     def close(self) -> None:
-        """End the session and its threads; never fails, as servers end it in time."""
+        """End the session and its threads; never fails, because servers end it in time."""
         try:
             self._client.stop()
             self._client.close()
@@ -141,7 +137,7 @@ class Session:
             _driver_log.debug("%s: the session did not end well", self._where, exc_info=True)
 
     def _ask(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Ask the servers once, and return the answer; an answer too is what a call refuses."""
+        """Ask the servers once, and return the answer; a node that is missing is an answer too."""
         try:
             return call(*arguments, **named).get(timeout=self._timeout)
         except (self._no_node, self._node_exists, self._bad_version):
@@ -161,12 +157,12 @@ def _driver() -> Any:
 
 
 def addresses(hosts: Sequence[tuple[str, int]]) -> str:
-    """Return servers as the driver takes them, and as a URL has them."""
+    """Return servers as the driver and a URL write them."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts)
 
 
 def explained(error: Exception, where: str) -> StateUnavailableError:
-    """Return what `error`, which the driver raised, means."""
+    """Return what an error of the driver's means."""
     name = type(error).__name__
     found = _MEANINGS.get(name)
     if found is None:
@@ -177,7 +173,7 @@ def explained(error: Exception, where: str) -> StateUnavailableError:
 
 
 def unreachable(error: Exception, where: str, seconds: float) -> StateUnavailableError:
-    """Return what it means that no session began within some seconds."""
+    """Return what it means that no session began within `seconds`."""
     if type(error).__name__ != "KazooTimeoutError":
         return explained(error, where)
     return StateUnavailableError(

@@ -100,7 +100,7 @@ def test_what_is_refused_while_nothing_has_changed_is_uncertain_and_no_take_over
     store = opened(below(stand_in.url("s3")))
     for new, expected in ((b"1", None), (b"2", b"1")):
         stand_in.conflicts = 1
-        with pytest.raises(StateUnavailableError, match="what still is there.*is tried again"):
+        with pytest.raises(StateUnavailableError, match="that is still there.*is tried again"):
             store.replace("words", new, expected)
         assert store.replace("words", new, expected)
     assert store.read("words") == b"2"
@@ -116,7 +116,7 @@ def test_what_is_there_already_counts_as_put(stand_in: StandIn) -> None:
 
 def test_a_bucket_that_is_not_there_is_told(moto_server: Served) -> None:
     url = below(moto_server.url.replace("//trident", "//nowhere"))
-    with pytest.raises(StateUnavailableError, match="the bucket isn't there .404.*Make it"):
+    with pytest.raises(StateUnavailableError, match="the bucket is missing .404.*Make it"):
         opened(url).probe()
 
 
@@ -178,7 +178,7 @@ def test_a_forked_process_is_told_that_it_has_to_be_a_new_one(stand_in: StandIn)
     other = os.getpid() + 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "getpid", lambda: other)
-        with pytest.raises(StateUnavailableError, match="forked off.* Start the process anew"):
+        with pytest.raises(StateUnavailableError, match="forked process.* Start the process anew"):
             store.names()
 
 

@@ -316,7 +316,7 @@ def test_a_table_that_is_gone_is_no_empty_state(opened: Open, sql: SQL, name: st
         state.entries,
         lambda: counted(state, record(2), cat=1),
     ):
-        with pytest.raises(CorruptStateError, match="it is gone, but trident_states says"):
+        with pytest.raises(CorruptStateError, match="it is missing, but trident_states says"):
             use()
 
 

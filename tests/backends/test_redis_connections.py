@@ -153,7 +153,7 @@ class TestUnreachable:
     def test_a_single_server_given_as_a_cluster(self, server: RedisServer) -> None:
         text = problem(opened(server.url.replace("redis://", "redis+cluster://")))
         assert "redis://" in text
-        assert "it is no node of a cluster" in text
+        assert "it is not a node of a cluster" in text
 
     def test_a_cluster_given_as_a_single_server(self, redis_cluster: Served) -> None:
         [first, *_] = redis_cluster.url.replace("redis+cluster://", "redis://").split(",")

@@ -156,7 +156,7 @@ class TestOtherTypes:
         counts = opened(redis_server, f"prefix={prefix}{options}")
         committed(counts, record(1))
         client.rpush(f"{prefix}:dog", "theirs")
-        named = rf"{prefix}:dog' .* it is a list, where a string is due\. .*delete or rename it"
+        named = rf"{prefix}:dog' .* it is a list, and has to be a string\. .*delete or rename it"
         with pytest.raises(CorruptStateError, match=named):
             committed(counts, record(2), katze=1, dog=1)
         with pytest.raises(CorruptStateError, match=named):
@@ -178,7 +178,7 @@ class TestOtherTypes:
             lambda: backing.multiRemoveFenced([b"dog"], b"record"),
             lambda: backing.entries(),
         ):
-            with pytest.raises(CorruptStateError, match=f"{prefix}' .* string, .* hash .*layout="):
+            with pytest.raises(CorruptStateError, match=f"{prefix}' .* string, .* hash.*layout="):
                 use()
         assert client.get(prefix) == b"5"
 

@@ -31,7 +31,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "opening brace": ({"prefix": "{a"}, "holds one of"),
     "closing brace": ({"prefix": "a}"}, "holds one of"),
     "NUL": ({"prefix": "a\0"}, "holds one of"),
-    "half a character": ({"prefix": "\ud800"}, "surrogate"),
     "hash without a name": ({"prefix": "", "layout": "hash"}, "give a prefix"),
     "bare keys in a cluster": ({"prefix": "", "cluster": NODES}, "give a prefix"),
     "ttl": ({"ttl": 0}, "ttl 0 is not at least 1 second"),

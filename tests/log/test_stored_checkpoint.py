@@ -188,9 +188,9 @@ def test_what_is_no_entry_is_an_error_that_says_where_it_is(redis_server: Served
             hold_checkpoint(url).log("words").newest()
         client.delete(f"trident.checkpoint:{{{name}}}")
         client.set(f"trident.checkpoint:{{{name}}}", "no hash")
-        with pytest.raises(CheckpointError, match="it is no hash"):
+        with pytest.raises(CheckpointError, match="it is not a hash"):
             open_checkpoint(url, {})
-        with pytest.raises(CorruptLogError, match="it is no hash"):
+        with pytest.raises(CorruptLogError, match="it is not a hash"):
             hold_checkpoint(url).log("words").newest()
 
 
