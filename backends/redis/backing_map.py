@@ -101,8 +101,8 @@ class RedisMap(ShardedMap):
 
     def _check_nested(self, key: bytes) -> None:
         """Raise StateError if `key` is an entry of a state whose prefix begins with this one's."""
-        prefix = self._layout.prefix
         if isinstance(self._layout, StringLayout):
+            prefix = self._layout.prefix
             self._check_apart(self._begun({key: _controls_of(prefix + key, len(prefix))}))
 
     def _begun(self, controls: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:

@@ -7,7 +7,6 @@ node of a cluster knows that the script is for it.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,73 +20,39 @@ _CHUNK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
-class Layout(ABC):
-    """The commands for the entries of one state or shard; `name` begins its redis keys."""
+class StringLayout:
+    """Each entry is a string: ``name:key``, or the bare key if `name` is empty."""
 
-    hides: ClassVar[bool] = False
+    hides: ClassVar[bool] = True
     """Whether a key of another type than an entry's is read as absent."""
 
     name: bytes
     ttl: int | None = None
 
     @property
-    @abstractmethod
-    def control(self) -> bytes:
-        """The key of the control record, which never expires; each layout has another one."""
-
-    @property
     def prefix(self) -> bytes:
         """What a redis key has before the entry's key."""
         return self.name + b":" if self.name else b""
 
-    @abstractmethod
-    def get(self, keys: Sequence[bytes]) -> Command:
-        """Return the command that answers with a list of values, None for absent ones."""
-
-    def count(self, keys: Sequence[bytes]) -> Command:
-        """Return the command that counts the existing keys, of any type; called if `hides`."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the redis keys that a use of `keys` touches, each with the type it must have."""
-
-    @abstractmethod
-    def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
-        """Return the command that writes entries and when they expire, in one step."""
-
-    @abstractmethod
-    def remove(self, keys: Sequence[bytes]) -> Command:
-        """Return the command that removes entries."""
-
-    @abstractmethod
-    def scan(self, cursor: bytes) -> Command:
-        """Return the command that answers with the next cursor and a page of keys."""
-
-    @abstractmethod
-    def scanned(self, page: Sequence[bytes]) -> list[bytes]:
-        """Return the keys on such a page."""
-
-
-class StringLayout(Layout):
-    """Each entry is a string: ``name:key``, or the bare key."""
-
-    hides = True
-
     @property
     def control(self) -> bytes:
+        """The key of the control record, which never expires; each layout has another one."""
         return self.prefix + CONTROL_KEY
 
     def get(self, keys: Sequence[bytes]) -> Command:
+        """Return the command that answers with a list of values, None for absent ones."""
         return ["MGET", *self._redis_keys(keys)]
 
     def count(self, keys: Sequence[bytes]) -> Command:
+        """Return the command that counts the existing keys, of any type."""
         return ["EXISTS", *self._redis_keys(keys)]
 
     def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the redis keys that a use of `keys` touches, each with the type it must have."""
         return dict.fromkeys([self.control, *self._redis_keys(keys)], b"string")
 
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
+        """Return the command that writes entries and when they expire, in one step."""
         pairs = _interleaved(self._redis_keys(keys), values)
         if self.ttl is None:
             return ["MSET", *pairs]
@@ -98,12 +63,15 @@ class StringLayout(Layout):
         return ["EVAL", script, 1, self.control, *pairs]
 
     def remove(self, keys: Sequence[bytes]) -> Command:
+        """Return the command that removes entries."""
         return ["UNLINK", *self._redis_keys(keys)]
 
     def scan(self, cursor: bytes) -> Command:
+        """Return the command that answers with the next cursor and a page of keys."""
         return ["SCAN", cursor, "MATCH", _escaped(self.prefix) + b"*", "COUNT", CHUNK]
 
     def scanned(self, page: Sequence[bytes]) -> list[bytes]:
+        """Return the entries' keys on such a page."""
         length, control = len(self.prefix), self.control
         return [key[length:] for key in page if key != control]
 
@@ -112,8 +80,17 @@ class StringLayout(Layout):
         return [prefix + key for key in keys] if prefix else keys
 
 
-class HashLayout(Layout):
-    """All entries are fields of one hash, called `name`; they expire together."""
+@dataclass(frozen=True)
+class HashLayout:
+    """All entries are fields of one hash, called `name`; they expire together.
+
+    The methods are those of :class:`StringLayout`.
+    """
+
+    hides: ClassVar[bool] = False
+
+    name: bytes
+    ttl: int | None = None
 
     @property
     def control(self) -> bytes:
@@ -142,6 +119,10 @@ class HashLayout(Layout):
 
     def scanned(self, page: Sequence[bytes]) -> list[bytes]:
         return list(page[::2])
+
+
+Layout = StringLayout | HashLayout
+"""The commands for the entries of one state or shard."""
 
 
 def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Sequence[Any], ...]]:

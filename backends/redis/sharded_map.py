@@ -173,8 +173,6 @@ class ShardedMap(ReadingMap):
 
     def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
         """Return the chunks of each shard that has keys."""
-        if len(self._layouts) == 1:
-            return {0: list(chunks(*columns))} if columns[0] else {}
         by_shard = zip(*map(sharding.split, columns), strict=True)
         return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
 
