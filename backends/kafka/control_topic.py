@@ -152,28 +152,24 @@ class ControlTopic(IBackingMap):
 
     def _exists(self) -> bool:
         """Ask the cluster whether the control topic exists."""
-        kafka = driver()
-        asked = self._admin.client().describe_topics(
-            kafka.TopicCollection([self._topic]), request_timeout=self._timeout
-        )
-        try:
-            asked[self._topic].result()
-        except kafka.KafkaException as error:
-            if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return False
-            raise unavailable(self.where, error) from error
-        return True
+        topics = driver().TopicCollection([self._topic])
+        asked = self._admin.client().describe_topics(topics, request_timeout=self._timeout)
+        return self._wait(asked, driver().KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def _make_topic(self) -> None:
-        kafka = driver()
-        made = admin_module().NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
+        topic = admin_module().NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
+        asked = self._admin.client().create_topics([topic], request_timeout=self._timeout)
+        self._wait(asked, driver().KafkaError.TOPIC_ALREADY_EXISTS)
+
+    def _wait(self, asked: Mapping[str, Any], refusal: int) -> bool:
+        """Wait for an answer about the control topic; return False if it is `refusal`."""
         try:
-            self._admin.client().create_topics([made], request_timeout=self._timeout)[
-                self._topic
-            ].result()
-        except kafka.KafkaException as error:
-            if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+            asked[self._topic].result()
+        except driver().KafkaException as error:
+            if error.args[0].code() != refusal:
                 raise unavailable(self.where, error) from error
+            return False
+        return True
 
 
 class TopicReader:
