@@ -22,14 +22,14 @@ class _Idle(NamedTuple, Generic[Connection]):
 
 
 class Pool(Generic[Place, Connection]):
-    """The idle connections of each process, by the place that they lead to.
+    """The idle connections of each process, by place.
 
-    `connect` opens a connection, which has a ``close()``. One where `is_usable` raises can't be
-    used.
+    `connect` opens a connection, which has a ``close()``. If `is_usable` raises, the connection
+    can't be used.
 
-    A forked child must neither use nor close what its parent opened: a farewell would end the
-    parent's session, and both would talk through one socket. So connections are kept by process,
-    and a child leaves those of its parent untouched, even when it was forked while one was lent.
+    A forked child must neither use nor close its parent's connections: both would use one socket,
+    and a farewell would end the parent's session. So connections are kept by process, and a child
+    leaves those of its parent untouched, even if it was forked while one was lent.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class Pool(Generic[Place, Connection]):
         self.idle_seconds = idle_seconds
         self._connect = connect
         self._is_usable = is_usable
-        # Of each process and place; the last used at the end.
+        # By process and place; the last used connection at the end.
         self._idle: dict[tuple[int, Place], deque[_Idle[Connection]]] = {}
         _pools.add(self)
 
     @contextmanager
     def lend(self, place: Place) -> Iterator[Connection]:
-        """Lend a connection that nobody else uses; after an error inside it is closed, not kept."""
+        """Lend a connection for the caller alone; after an error it is closed, not kept."""
         process = os.getpid()
         idle = self._idle.setdefault((process, place), deque())
         connection = self._take(idle)
@@ -61,12 +61,12 @@ class Pool(Generic[Place, Connection]):
             raise
         now = monotonic()
         idle.append(_Idle(connection, now))
-        with suppress(IndexError):  # any other thread may take the last one
+        with suppress(IndexError):  # another thread may take the last one
             while idle[0].since < now - self.idle_seconds:
                 idle.popleft().connection.close()
 
     def close_idle(self) -> None:
-        """Close the connections that this process keeps; those that are lent stay open."""
+        """Close the idle connections of this process; lent ones stay open."""
         for (process, _), idle in list(self._idle.items()):
             with suppress(IndexError):
                 while process == os.getpid():
@@ -81,6 +81,16 @@ class Pool(Generic[Place, Connection]):
                         return connection
                 connection.close()
         return None
+
+
+@contextmanager
+def closed_after_error(connection: Connection) -> Iterator[Connection]:
+    """Lend a new connection to be prepared; after an error it is closed."""
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 _pools: WeakSet[Pool[Any, Any]] = WeakSet()

@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import Any
 
 from trident.backends.hbase.errors import START, silent
-from trident.backends.pool import Pool
+from trident.backends.pool import Pool, closed_after_error
 from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading
 from trident.states.errors import MissingDriverError
 
-# The gateway closes a connection that was idle for a minute, and might do so as we write to it.
+# The gateway closes a connection that was idle for a minute, perhaps while we write to it.
 _IDLE = 45.0
 _CALL = 1
 """Thrift's number for a message that is a call."""
@@ -35,7 +35,7 @@ class Gateway:
         return f"hbase at {self.host}:{self.port}"
 
     def lend(self) -> AbstractContextManager[GatewayConnection]:
-        """Lend a connection that nobody else uses; it is dropped where a call fails."""
+        """Lend a connection for the caller alone; it is dropped if a call fails."""
         return pool.lend(self)
 
 
@@ -43,19 +43,16 @@ class GatewayConnection:
     """An open connection to the gateway; its `client` has the calls, for one thread at a time."""
 
     def __init__(self, gateway: Gateway) -> None:
-        thrift()  # a missing driver is told before a missing server
-        # The driver's own connections know no IPv6, and one time-out for everything.
+        thrift()  # a missing driver is reported before a missing server
+        # The driver's own connections can't use IPv6, and have one time-out for everything.
         start = START.format(port=gateway.port)
         self._socket = connect(str(gateway), gateway.host, gateway.port, start)
-        self.client = client_over(self._socket, gateway.transport, gateway.protocol)
-        try:
+        with closed_after_error(self):
+            self.client = client_over(self._socket, gateway.transport, gateway.protocol)
             self._greet(gateway)
-        except BaseException:
-            self.close()
-            raise
 
     def _greet(self, gateway: Gateway) -> None:
-        """Wait briefly for a first answer: a gateway may accept connections and stay silent."""
+        """Wait briefly for a first answer: a gateway may accept connections and never answer."""
         patience = min(CONNECT_SECONDS, gateway.timeout)
         self._socket.settimeout(patience)
         try:
@@ -65,7 +62,7 @@ class GatewayConnection:
         self._socket.settimeout(gateway.timeout)
 
     def is_quiet(self) -> bool:
-        """Return whether the gateway has neither closed it nor sent what nobody asked for."""
+        """Return whether the gateway has neither closed it nor sent late bytes."""
         return is_quiet(self._socket)
 
     def close(self) -> None:
@@ -73,7 +70,7 @@ class GatewayConnection:
 
 
 pool = Pool(GatewayConnection, GatewayConnection.is_quiet, _IDLE)
-"""The connections of this process that nobody uses now."""
+"""The idle connections of this process."""
 
 
 def thrift() -> Any:
@@ -86,7 +83,7 @@ def thrift() -> Any:
 
 
 def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:
-    """An object with the gateway's calls as methods; the caller closes the connection."""
+    """Return an object with the gateway's calls as methods; the caller closes the connection."""
     service = thrift().Hbase
     transports: Any = import_module("thriftpy2.transport")
     protocols: Any = import_module("thriftpy2.protocol")
@@ -111,8 +108,7 @@ def reading_rows(
 
 
 def await_answer(client: Any) -> None:
-    """Return when the gateway answers which Thrift interface it has, or that it is too old to
-    say."""
+    """Wait until the gateway answers which interface it has, or that it doesn't know the call."""
     service, protocol = thrift().Hbase, client._oprot
     # The driver doesn't know the call: another one without arguments stands in for it.
     protocol.write_message_begin("getThriftServerType", _CALL, 0)

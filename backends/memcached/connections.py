@@ -10,7 +10,7 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any, Generic, TypeVar
 
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
-from trident.backends.pool import Pool
+from trident.backends.pool import Pool, closed_after_error
 from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading, finished
 from trident.states.errors import MissingDriverError, SerializationError, StateUnavailableError
@@ -52,11 +52,8 @@ class NodeConnection:
         self.node = node
         # The driver tries one address of a name: ``localhost`` may be ``::1``, where none listens.
         self.socket = connect(node.name, node.host, node.port, _START.format(port=node.port))
-        try:
+        with closed_after_error(self):
             self._greet(pymemcache)
-        except BaseException:
-            self.close()
-            raise
 
     def _greet(self, pymemcache: Any) -> None:
         client = pymemcache.Client((self.node.host, self.node.port))

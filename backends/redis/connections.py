@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from trident.backends.pool import Pool
+from trident.backends.pool import Pool, closed_after_error
 from trident.backends.redis.errors import explained
 from trident.backends.sockets import CONNECT_SECONDS
 from trident.states.asking import Reading, finished
@@ -81,14 +81,12 @@ class Wire:
             retry=Retry(NoBackoff(), 0),
             **options.arguments(),
         )
-        try:
-            self._connection.connect()
-        except BaseException as error:
-            self.close()
-            if not isinstance(error, Exception):
-                raise
-            # Not chained: what a server says to a login may repeat the password.
-            raise explained(error, *self.address, self._secret, options.user) from None
+        with closed_after_error(self):
+            try:
+                self._connection.connect()
+            except Exception as error:
+                # Not chained: a server's answer to a login may repeat the password.
+                raise explained(error, *self.address, self._secret, options.user) from None
 
     def is_quiet(self) -> bool:
         """Return whether the server has neither ended it nor said what nobody asked for."""

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from trident.backends.pool import Pool
+from trident.backends.pool import Pool, closed_after_error
 from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _PRAGMAS = (
@@ -158,18 +158,17 @@ class FileConnections:
         return reader.connection is not None and reader.file == file_identity(self._path)
 
     def _open_writer(self) -> sqlite3.Connection:
-        connection = self._connect(self._path)
-        try:
+        with closed_after_error(self._connect(self._path)) as connection:
             [mode] = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise StateUnavailableError(
                     self._path,
-                    f"its file system keeps no write-ahead log (journal mode {mode})",
+                    f"its file system can't keep a write-ahead log (journal mode {mode})",
                     "Put the file on a local disk.",
                 )
             [encoding] = connection.execute("PRAGMA encoding").fetchone()
             if encoding != "UTF-8":
-                # Keys are sent as text and compared as bytes: none would be found again.
+                # Keys are sent as text and compared as bytes: no key would be found again.
                 raise CorruptStateError(
                     self._path, f"its texts are in {encoding}", "Give a file of UTF-8, or none yet."
                 )
@@ -178,11 +177,8 @@ class FileConnections:
             self._log_size = 0
             self._fit_log(connection)
             self._prepare(connection)
-            # The names of the file and its log.
+            # So the names of the file and its log survive a loss of power.
             _sync(os.path.dirname(os.path.realpath(self._path)), os.fsync)
-        except BaseException:
-            connection.close()
-            raise
         self._opened = file_identity(self._path)
         return connection
 
@@ -202,16 +198,11 @@ class FileConnections:
         file = file_identity(path)
         if not os.path.exists(path):
             return _Reader(file, None)
-        connection = self._connect_to_read()
-        try:
-            usable = self._usable(connection)
-        except BaseException:
-            connection.close()
-            raise
-        if not usable:
-            connection.close()
-            return _Reader(file, None)
-        return _Reader(file, connection)
+        with closed_after_error(self._connect_to_read()) as connection:
+            if self._usable(connection):
+                return _Reader(file, connection)
+        connection.close()
+        return _Reader(file, None)
 
     def _connect_to_read(self) -> sqlite3.Connection:
         return self._connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True)
@@ -268,15 +259,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+_BUSY = "Another process is writing to it; stop that one, or wait for it."
+_DENIED = "This user must be able to write the file and its folder."
 _UNAVAILABLE = {
-    sqlite3.SQLITE_BUSY: "Another process is writing to it; stop that one, or wait for it.",
-    sqlite3.SQLITE_LOCKED: "Another process is writing to it; stop that one, or wait for it.",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _BUSY),
     sqlite3.SQLITE_FULL: "Make room on its disk.",
     sqlite3.SQLITE_IOERR: "Check its disk.",
     sqlite3.SQLITE_CANTOPEN: "Its folder must exist, and this user must be able to write there.",
-    sqlite3.SQLITE_READONLY: "This user must be able to write the file and its folder.",
-    sqlite3.SQLITE_PERM: "This user must be able to write the file and its folder.",
-    sqlite3.SQLITE_AUTH: "This user must be able to write the file and its folder.",
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _DENIED),
 }
 _UNREADABLE = {
     sqlite3.SQLITE_NOTADB: "Give the path of a SQLite file, or of one that does not exist yet.",
