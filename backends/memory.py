@@ -48,7 +48,7 @@ class _Database:
         rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
         if 0 < len(rows) <= _FEW:
             return OpaqueEntries(*zip(*rows, strict=True))
-        # Of many rows zip makes an iterator for each, which starts the garbage collector.
+        # For many rows, zip would make an iterator for each, which starts the garbage collector.
         return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
@@ -74,15 +74,15 @@ _DATABASES_LOCK = Lock()
 class MemoryMap(IBackingMap):
     """Entries in a dict that all maps of one id in this process share.
 
-    May be used by any number of threads. Values are shared, not copied: treat what you read as
-    read-only. Pickles as its id, so another process finds its own, empty, entries.
+    Any number of threads may use it. Values are shared, not copied: don't change what you read.
+    Pickles as its id, so another process has entries of its own, none at first.
 
     Parameters
     ----------
     id : str
         Which entries.
     size : int
-        How many keys to keep, the ones used last; 0 keeps all.
+        How many keys to keep, those that were used last; 0 keeps all.
     prefix : str
         Tells several states of one id apart.
     """
@@ -161,7 +161,7 @@ class MemoryMap(IBackingMap):
 
 @dataclass(frozen=True)
 class MemoryStore(Store):
-    """Where a memory state is: in the process that asks, under an id; `size` 0 keeps all keys."""
+    """A memory state's place: an id in the calling process; `size` 0 keeps all keys."""
 
     id: str
     size: int = 0
@@ -191,7 +191,7 @@ class MemoryStore(Store):
 def from_url(url: StateURL) -> MapStateFactory:
     """Return the factory of ``memory:id``, or of ``memory:``, which has entries of its own.
 
-    Its own option is ``size``: how many keys to keep, the ones used last.
+    Its own option is ``size``: how many keys to keep, those that were used last.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class MemoryMapState(OpaqueMap):
 class LRUMemoryMapState(OpaqueMap):
     """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
 
-    Right for answers about what happens now, wrong for totals.
+    Right for answers about the present, wrong for totals.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The schemes of URLs: ours, and those that other packages register as entry points."""
+"""The schemes of URLs: built-in ones, and those that other packages register as entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REDIS = tuple(f"redis{tls}{kind}" for kind in ("", "+cluster", "+sentinel") for 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A scheme of our own: what makes its stores, imported late, and the extra with its driver."""
+    """A built-in scheme: what makes its stores, imported late, and the extra with its driver."""
 
     home: str
     extra: str | None = None
@@ -26,7 +26,7 @@ class BuiltIn:
 
 @dataclass(frozen=True)
 class Schemes:
-    """The schemes that one kind of URL may have: ours, and of a group of entry points."""
+    """The schemes that one kind of URL may have: built-in ones, and a group of entry points."""
 
     kind: str
     group: str
@@ -35,7 +35,7 @@ class Schemes:
 
     @property
     def names(self) -> list[str]:
-        """All that a URL may have: ours, and what is registered now."""
+        """The built-in schemes, and those that are registered now."""
         return sorted({*self.built_in, *(entry.name for entry in entry_points(group=self.group))})
 
     def make(self, url: StateURL, result: type[T]) -> T:
@@ -59,7 +59,7 @@ class Schemes:
         return made
 
     def _registered(self, scheme: str) -> EntryPoint:
-        """What other packages registered; the installed ones are looked through at each call."""
+        """Return what another package registered; every call searches the installed packages."""
         registered = entry_points(group=self.group)
         found = [entry for entry in registered if entry.name == scheme]
         if not found:

@@ -12,22 +12,22 @@ from trident.states.state import StateFactory
 
 @dataclass(frozen=True)
 class StateSpec:
-    """A factory, and what else is known of its state.
+    """A factory, and further properties of its state.
 
     Parameters
     ----------
     stateFactory : StateFactory, StateURL or str
-        Makes the state, or is the URL of what does.
+        Makes the state, or is the state's URL.
     requiredNumPartitions : int or None
         None leaves the number to the topology.
     name : str or None
         The state's name; None leaves it to the topology.
     renamed_from : str or None
-        The first name of a state that is called otherwise by now: its checkpoint and its store go
-        on to call it so.
+        The first name of a state that has another name now: its checkpoint and its store keep that
+        name.
     schema_version, upgrade : int, callable
-        The version of the form that values have now, and what makes that form of an earlier one:
-        see :class:`~trident.states.ValueSchema`. By default the operation says both.
+        The version of the form that values have now, and a function that makes this form of an
+        earlier one: see :class:`~trident.states.ValueSchema`. By default the operation says both.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class StateSpec:
     upgrade: Callable[[Any, int], Any] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.stateFactory, str):  # which would show its password
+        if isinstance(self.stateFactory, str):  # a str would show its password
             object.__setattr__(self, "stateFactory", StateURL.parse(self.stateFactory))
 
 

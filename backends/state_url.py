@@ -23,14 +23,14 @@ class StateURL:
     """A store and its settings: ``scheme://user:password@host:port,host:port/path?name=value``.
 
     Pickles, with its secrets; its ``repr()`` and ``str()`` hide them. Everything is
-    percent-decoded; a plus sign is a plus sign.
+    percent-decoded; a plus sign stays a plus sign.
 
     Parameters
     ----------
     scheme : str
         Which backend, in lower case.
     user, password : str or None
-        None where not given, or empty.
+        None if it is empty or not given.
     hosts : sequence of (str, int or None)
         Hosts and ports, in the order given; IPv6 addresses without their brackets.
     path : str
@@ -63,7 +63,7 @@ class StateURL:
         """Return the URL that `text` is; StateURLError shows no part that may be a password."""
         found = _SCHEME.match(text)
         if not found:
-            # Something like a word or a file name is shown; anything else may hold a secret.
+            # A word or the name of a file is shown; any other text may hold a secret.
             shown = text if re.fullmatch(r"[\w./-]{1,60}", text) else ""
             what = "the URL of a state starts with a scheme" + (", found" if shown else "")
             raise StateURLError(what, shown, (), f"Write it {_EXAMPLES}.")
@@ -74,7 +74,7 @@ class StateURL:
         authority, slash, path = place[2:].partition("/") if place[:2] == "//" else ("", "", place)
         login, at, hosts = authority.rpartition("@")
         if "@" in path + query:
-            raise _malformed(scheme, "an @ stands anywhere but between password and hosts")
+            raise _malformed(scheme, "it has an @ elsewhere than between password and hosts")
         if at and not hosts:
             raise _malformed(scheme, "a user is given, and no host")
         user, _, password = login.partition(":")
@@ -105,7 +105,7 @@ class StateURL:
         return read_options(self.scheme, self.options, own)
 
     def read_own(self, /, **own: type) -> dict[str, Any]:
-        """Convert the options of a URL that is no state's: the scheme's `own`, and no others.
+        """Convert the options of another URL than a state's: the scheme's `own`, and no others.
 
         Parameters and errors are those of :meth:`read`.
 
@@ -155,7 +155,7 @@ class StateURL:
         return tuple((host, given or port) for host, given in self.hosts)
 
     def local_path(self) -> str:
-        """Return the path, for a store that is a file or in memory and so has no hosts."""
+        """Return the path of a store without hosts, as a file; raises StateURLError for hosts."""
         if self.hosts:
             what = f"{self.scheme}: it has no hosts, and the URL names some"
             advice = f'Write "{self.scheme}:name", or "{self.scheme}:///folder/name".'
@@ -175,7 +175,7 @@ class StateURL:
 
     @property
     def _login(self) -> str:
-        if self.password is None:  # a name alone may be a token
+        if self.password is None:  # the user alone may be a token
             return f"{HIDDEN}@" if self.user else ""
         return f"{quote(self.user or '')}:{HIDDEN}@"
 
@@ -186,12 +186,12 @@ def _malformed(scheme: str, problem: str) -> StateURLError:
 
 
 def _check_marks(scheme: str, rest: str) -> None:
-    """Refuse what a URL can't hold as it is; most of it comes from passwords and files."""
+    """Refuse characters that a URL must encode; most of them come from passwords and files."""
     for problem, pattern, advice in (
         ("a space or a line break", r"\s|[\0-\x1f]", "Strip it, or write a space as %20."),
         ("a #", "#", "Write it as %23."),
         ("half of a surrogate pair", "[\ud800-\udfff]", "It has no UTF-8: take it out."),
-        ("a % that no two hexadecimal digits follow", "%(?![0-9a-fA-F]{2})", "Write it as %25."),
+        ("a % without two hexadecimal digits behind it", "%(?![0-9a-fA-F]{2})", "Write it as %25."),
     ):
         if re.search(pattern, rest):
             raise StateURLError(f"{scheme}: the URL holds {problem}", "", (), advice)
@@ -201,7 +201,7 @@ def _decoded(scheme: str, text: str) -> str:
     data = unquote_to_bytes(text)
     decoded = data.decode(errors="replace")
     if decoded.encode() != data:
-        what = f"{scheme}: what the URL percent-encodes is not UTF-8"
+        what = f"{scheme}: the URL's percent-encoded bytes are not UTF-8"
         raise StateURLError(what, "", (), "Encode its characters as UTF-8, as in %C3%A9 for é.")
     return decoded
 
@@ -211,7 +211,7 @@ def _host(scheme: str, text: str) -> Host:
     name = _decoded(scheme, found[1].strip("[]")).lower() if found else ""
     port = int(found[2]) if found and found[2] else None
     if re.search(r"^$|[\s\0-\x1f/?#@,]", name) or (port is not None and not 0 < port < 65536):
-        problem = "a host is neither a name nor an IPv6 address in brackets, or its port is none"
+        problem = "a host is neither a name nor an IPv6 address in brackets, or its port is not"
         raise _malformed(scheme, f"{problem} from 1 to 65535")
     return name, port
 
@@ -228,7 +228,7 @@ def _options(scheme: str, query: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         name = _decoded(scheme, name)
         if not equals or not name:
-            what = f"{scheme}: an option is written name=value, one is not"
+            what = f"{scheme}: an option is not written name=value"
             raise StateURLError(what, "", (), "In a value write & as %26.")
         if name in options:
             shown = "" if any(map(is_secret, options)) else f" {name}"  # it may be a secret's rest

@@ -1,4 +1,4 @@
-"""The options of a state's URL: those that every scheme takes, and the scheme's own, typed."""
+"""Converts the options of a state's URL: those of every scheme, and the scheme's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class URLOptions:
     kind: StateType
     """How the state keeps its values; opaque unless ``kind`` says otherwise."""
     prefix: str | None
-    """None where it wasn't given, and the state's name is to be taken; empty for bare keys."""
+    """None if it is not given: then it is the state's name. Empty for bare keys."""
     state: dict[str, Any]
     """Parameters of :class:`~trident.states.maps.factory.MapStateFactory` that were given:
     `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`, `hosted`."""
@@ -53,7 +53,7 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
 def read_own_options(
     scheme: str, given: Mapping[str, str], own: Mapping[str, type]
 ) -> dict[str, Any]:
-    """Convert the options of a URL that is no state's: the scheme's own, and no others."""
+    """Convert the options of another URL than a state's: the scheme's own, and no others."""
     _check_names(scheme, given, sorted(own))
     return _converted(scheme, given, {name: _READERS[kind] for name, kind in own.items()})
 

@@ -29,10 +29,10 @@ STATES = Schemes(
 def state_from_url(url: str | StateURL) -> MapStateFactory:
     """Return the factory of the state that a URL describes.
 
-    Connects to nothing and needs no driver: the store is opened by whoever uses the state, in each
-    process anew. A driver that is missing there is an ImportError with the ``pip install`` line.
-    The factory pickles, with the URL's password; no ``repr`` or error shows one. Wherever a
-    topology takes a factory, it takes the URL itself just as well.
+    Connects to nothing and needs no driver: each process that uses the state opens the store. A
+    driver that is missing there is an ImportError with the ``pip install`` line. The factory
+    pickles, with the URL's password; no ``repr`` or error shows it. A topology takes the URL itself
+    wherever it takes a factory.
 
     Parameters
     ----------
@@ -47,14 +47,13 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     Returns
     -------
     MapStateFactory
-        Of every scheme of ours; typed so for them. That of another package may be any
-        `StateFactory`.
+        For every built-in scheme. Another package's may make any `StateFactory`.
 
     Raises
     ------
     StateURLError
-        For a URL that is malformed, a scheme or option that is unknown, and a value that doesn't
-        fit; also where the package that registered the scheme can't be used.
+        For a malformed URL, an unknown scheme or option, and a value that is not allowed; also if
+        the package that registered the scheme can't be used.
 
     Notes
     -----

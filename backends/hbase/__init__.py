@@ -49,11 +49,11 @@ class HBaseStore(Store):
     Notes
     -----
     The row is the encoded key. A batch's cells have timestamps made of batch and attempt, far
-    beyond those of clocks, so that whatever was written at the servers' time is older: cells of
+    beyond those of clocks, so that cells written at the servers' time are older. So cells of
     Storm's ``HBaseMapState`` are taken over (with its qualifier as `prefix`, and keys of one
-    string; a global aggregate's is where HBaseMapState keeps it), and Storm can read ours, but no
-    longer replace them. The same goes for deletions: one without a timestamp changes
-    nothing; one with a timestamp hides what is written below it, until a compaction.
+    string; a global aggregate has the key that HBaseMapState gives it). Storm can read our cells,
+    but no longer replace them. A deletion without a timestamp changes nothing; one with a timestamp
+    hides what is written below it, until a compaction.
 
     Examples
     --------
@@ -158,7 +158,7 @@ transactional, nonTransactional = other_kinds(opaque)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
-    """Return the factory of ``hbase://host:port/table/family``, whose ends may be left out.
+    """Return the factory of ``hbase://host:port/table/family``; its parts may be left out.
 
     Its own options are `timeout`, `transport` and `protocol`; the prefix is the qualifier.
 
@@ -181,7 +181,7 @@ def from_url(url: StateURL) -> MapStateFactory:
             "hbase: a URL is hbase://host:port/table/family",
             "",
             (),
-            "Give one gateway, without a login; what else there is goes into options.",
+            "Give one gateway, without a login; other settings are options.",
         )
     given: dict[str, Any] = dict(zip(("table", "family"), names, strict=False))
     for host, port in url.hosts:

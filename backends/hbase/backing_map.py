@@ -1,4 +1,4 @@
-"""The backing map over one column of an HBase table: a row a key, a cell a value."""
+"""The backing map over one column of an HBase table: a row for each key, a cell for its value."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ _EMPTY = b'\0[""]'
 _FIRST_VERSION = 2**62
 _SERVERS_TIME = 2**63 - 1
 """HBase replaces this timestamp by the time at which the write arrives."""
-# From 500 to 2000 rows a message all are alike; reads of 10,000 take ten times as long.
+# With 500 to 2000 rows in a message a row takes the same time; with 10,000, ten times as long.
 _ROWS = 1000
 _BYTES = 8 * 2**20
 
 
 class HBaseMap(ReadingMap):
-    """A column of a table, as a map of encoded keys and bytes; the other columns stay untouched.
+    """A column of a table, as a map of encoded keys and bytes; other columns stay untouched.
 
-    Runs wherever a state is updated or queried. Any thread of any process may use it, each call
-    through a connection of the process; calls are never repeated. Pickles without connections.
-    Raises SerializationError for a key that is too long for a row.
+    Any thread of any process may use it, each call through a connection of the process; calls are
+    never repeated. Pickles. Raises SerializationError for a key that is too long for a row.
 
-    A cell's timestamp is its version. Of the cells of a row HBase shows the one with the highest
-    timestamp, and of several with the same timestamp the last that was written. So a late write
-    never shows. A deletion also hides what is written later up to its timestamp, until HBase
-    compacts the table. So only what has expired is ever deleted.
+    A cell's timestamp is its version. HBase shows a row's cell with the highest timestamp, and of
+    several with the same timestamp the last that was written. So a late write never shows. Until
+    HBase compacts the table, a deletion also hides later writes up to its timestamp. So only what
+    has expired is ever deleted.
     """
 
     def __init__(self, family: Family, qualifier: str) -> None:
@@ -51,7 +50,7 @@ class HBaseMap(ReadingMap):
         return list(map(found.get, rows))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Store `values` so that they show: at the servers' time, or at a version found there."""
+        """Store `values` so that they show: at the servers' time, or at the newest version."""
         rows = self._rows(keys)
         cells = finished(self._reading_cells(rows)).values()
         newest = max((cell.timestamp for cell in cells), default=0)
@@ -68,7 +67,7 @@ class HBaseMap(ReadingMap):
                 client.mutateRowsTs(self._table, deletions[start : start + _ROWS], version, {})
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        # The server gives the cell its own time, but none before that of the cell it replaces.
+        # The server gives the cell its own time, but no earlier one than that of the old cell.
         put = thrift().Mutation(column=self._column, value=new)
         with self._family.prepared_client() as client:
             replaced: bool = client.checkAndPut(
@@ -84,10 +83,11 @@ class HBaseMap(ReadingMap):
         return next((f"the row {row!r}" for row in rows if row != CONTROL_KEY), None)
 
     def pages(self, part: Range = (None, None)) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Yield them row by row; a part is from its first row on, and without its second."""
+        """Yield entries in the order of rows; a part begins with its first row and ends before its
+        second."""
         start, stop = part[0] or b"", part[1]
         while True:
-            # A scanner that nobody asks for a minute would be closed by its server.
+            # A server closes a scanner that is not used for a minute.
             with self._family.prepared_client() as client:
                 if stop is None:
                     scanner = client.scannerOpen(self._table, start, [self._column], {})
@@ -98,7 +98,7 @@ class HBaseMap(ReadingMap):
                 client.scannerClose(scanner)
             if not found:
                 return
-            start = found[-1].row + b"\0"  # the row behind it
+            start = found[-1].row + b"\0"  # the next possible row
             yield [
                 (b"" if each.row == _EMPTY else each.row, each.columns[self._column].value)
                 for each in found
@@ -113,18 +113,18 @@ class HBaseMap(ReadingMap):
         return [column.removeprefix(start).decode(errors="replace") for column in columns]
 
     def parts(self, count: int) -> list[Range]:
-        """Return the regions of the table, however many there are."""
+        """Return the regions of the table, whatever `count` is."""
         # A region's row is the table, its first row, and when it was made.
         lead = len(self._table) + 1
         starts = {row[lead:].rpartition(b",")[0] for row, _ in self._regions()}
         return between(sorted(starts - {b""}))
 
     def incarnation(self) -> str:
-        """Return which region servers, started when, serve the table."""
+        """Return which region servers serve the table, and when they were started."""
         return repr(sorted({server for _, server in self._regions()}))
 
     def _regions(self) -> list[tuple[bytes, tuple[bytes, ...]]]:
-        """Return the row of each of the table's regions, and which server, started when, has it."""
+        """Return each region's row in hbase:meta, with its server and when that was started."""
         columns = [b"info:server", b"info:serverstartcode"]
         found: list[tuple[bytes, tuple[bytes, ...]]] = []
         with self._family.prepared_client() as client:

@@ -1,4 +1,4 @@
-"""What HBase's Thrift gateway and the way to it can answer, as errors that say what to do."""
+"""What the errors of HBase's Thrift gateway and its connections mean, each with the next step."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _WRONG = (
 )
 _RETRIED = "The batch is retried; look at the logs of HBase's master and region servers."
 _REFUSALS = (
-    ("TableNotFound", "Somebody dropped the table; it is made anew when it is used again."),
+    ("TableNotFound", "The table was dropped; it is made anew when it is used again."),
     ("TableNotEnabled", "Enable the table in HBase's shell: enable '{table}'."),
     ("NoSuchColumnFamily", "Add the family in HBase's shell: alter '{table}', '{family}'."),
     ("NamespaceNotFound", "Make the table's namespace in HBase's shell: create_namespace."),
     ("AccessDenied", "Grant the gateway's user RWC on the table, and R on hbase:meta."),
     ("out of range", "Versions are cell timestamps: unset the slop for timestamps on the servers."),
 )
-"""A part of the complaint's first line, and the next step."""
+"""A part of the first line of HBase's error, and the next step."""
 
 
 def silent(gateway: str, patience: float) -> StateUnavailableError:
-    """Return the error of a gateway that takes a connection and doesn't say a word."""
+    """Return the error of a gateway that accepts a connection and never answers."""
     return StateUnavailableError(gateway, f"no answer within {patience:g} s", _SILENT)
 
 
 @contextmanager
 def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator[None]:
-    """Turn what calls raise into errors with advice: StateError where a retry can't help."""
+    """Turn the errors of calls into ours with advice: StateError if a retry can't help."""
     try:
         yield
     except TimeoutError:
@@ -64,12 +64,12 @@ def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Excep
     complaint = _first_line(error)
     match type(error).__name__:
         case "TDecodeException":
-            return error  # an argument that is no bytes: the caller's mistake
+            return error  # an argument of another type than bytes: the caller's mistake
         case "TTransportException":
             return StateUnavailableError(gateway, "the connection was cut", _CUT)
         case "IllegalArgument":
             return StateError(
-                f"{gateway}: table {table} refuses what is to be written: {complaint}. Keep "
+                f"{gateway}: table {table} refuses a write: {complaint}. Keep "
                 "values under the servers' hbase.server.keyvalue.maxsize, or raise it."
             )
         case "IOError":
@@ -81,7 +81,7 @@ def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Excep
 
 
 def _first_line(error: Exception) -> str:
-    """Return what was complained about, without Java's stack and packages."""
+    """Return the first line of an error, without Java's stack and packages."""
     message = getattr(error, "message", None) or str(error)
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     line = text.partition("\n")[0].strip().rstrip(".")

@@ -31,12 +31,12 @@ class MemcachedStore(Store):
     ----------
     nodes : sequence of str or (str, int)
         The servers, each ``host``, ``host:port``, ``[IPv6]:port`` or a pair of host and port; kept
-        as texts. The key and the number of nodes decide which node has a key. No other node stands
-        in for one that is away: batches fail until it is back. So the list and its order must
+        as texts. The key and the number of nodes decide which node has a key. No other node
+        replaces one that is away: batches fail until it is back. So the list and its order must
         never change.
     prefix : str or None
         What the stored keys begin with, up to a ``:``; None takes the name of the state. Empty:
-        keys are stored bare, as Storm's trident-memcached stores them, and a state that Storm left
+        keys are stored bare, as Storm's trident-memcached stores them, and a state that Storm wrote
         on a single node goes on; nothing else may then use those nodes.
     ttl : int
         Seconds until an entry that is not written again is forgotten, and counts from nothing; 0
@@ -51,10 +51,10 @@ class MemcachedStore(Store):
 
     - A node that restarts has lost all its entries. Each node has a copy of the state's control
       record, so this is noticed, at the latest before the batch is committed, and the run stops;
-      it never goes on from nothing. The same holds where the control record alone was lost.
-    - Memory that runs out makes Memcached *evict* entries, which then silently count from nothing.
-      That can't be noticed; watch ``evictions`` in its ``stats``. With ``memcached -M`` it refuses
-      writes instead, and batches fail and are retried until there is room (``-m``).
+      it never goes on from nothing. The same holds if the control record alone was lost.
+    - If memory runs out, Memcached *evicts* entries, which then silently count from nothing. That
+      can't be noticed; watch ``evictions`` in its ``stats``. With ``memcached -M`` it refuses
+      writes instead, and batches fail and are retried until it has memory (``-m``).
     - Nothing survives a loss of power.
 
     A value over a node's limit (``memcached -I``, 1 MB by default) is refused before anything is

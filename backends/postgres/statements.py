@@ -82,7 +82,9 @@ class Statements:
     def entries(self) -> str:
         """Reads every key and its entry."""
         names = ", ".join(self._types)
-        return self._named(f"SELECT {self._key}, {names} FROM {{table}} WHERE {self._table.own}")
+        return self._named(
+            f"SELECT {self._table.key}, {names} FROM {{table}} WHERE {self._table.own}"
+        )
 
     @cached_property
     def page(self) -> str:
@@ -90,7 +92,7 @@ class Statements:
         the index's key of each row, its key and its entry."""
         names = ", ".join(self._types)
         return self._named(
-            f"SELECT key, {self._key}, {names} FROM {{table}} WHERE {self._table.own} "
+            f"SELECT key, {self._table.key}, {names} FROM {{table}} WHERE {self._table.own} "
             "AND (%(after)s::bytea IS NULL OR key > %(after)s) "
             "AND (%(end)s::bytea IS NULL OR key <= %(end)s) "
             f"ORDER BY key LIMIT {_ROWS}"
@@ -155,10 +157,6 @@ class Statements:
             WHERE {_LATER} OR {total} NOT BETWEEN -9223372036854775808 AND 9223372036854775807
             ORDER BY 1 DESC LIMIT 1"""
         )
-
-    @property
-    def _key(self) -> str:
-        return f"substr(coalesce(whole, key), {len(self._table.lead) + 1})"
 
     @property
     def _amounts(self) -> str:

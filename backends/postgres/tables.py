@@ -97,6 +97,11 @@ class PostgresTable:
         return f"key >= '\\x{lead}' AND key < '\\x{lead[:-2]}01'" if lead else "true"
 
     @property
+    def key(self) -> str:
+        """The SQL of a row's key, without its lead."""
+        return f"substr(coalesce(whole, key), {len(self.lead) + 1})"
+
+    @property
     def types(self) -> dict[str, str]:
         """The columns beside the key, with their types."""
         return {name: TOKENS.get(name, self.values) for name in KINDS[self.kind].columns}
@@ -117,7 +122,7 @@ class PostgresTable:
     @property
     def create_view(self) -> str:
         """The statement that makes the view of committed values, of an opaque state."""
-        key = f"substr(coalesce(whole, key), {len(self.lead) + 1})"
+        key = self.key
         json = f"convert_from(substr({key}, 2), 'UTF8')"
         names, kinds = zip(*map(column_of, self.columns), strict=True)
         shown = [_FIELD.format(key=key, field=json)]

@@ -25,8 +25,8 @@ _TAKEN = (CATALOG, "json_each")  # a table of that name would hide the function 
 class SQLiteStore(Store):
     """One state in a SQLite file; several states, with different prefixes, may share the file.
 
-    Pickles, and opens nothing until the map it makes is used. The state is updated by the
-    driver's process; any process of the same machine may query it meanwhile.
+    Pickles, and opens nothing until its map is used. The driver's process updates the state; any
+    process of the same machine may query it meanwhile.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class SQLiteStore(Store):
     Notes
     -----
     The file is in WAL mode. A write is atomic and survives the end of the process at once; it is
-    forced to the disk once a batch, right before the batch is committed. So a loss of power takes
-    at most a batch that is not committed, and the announcement of one that is, which the next
-    start makes up for.
+    forced to the disk once a batch, right before the batch is committed. So a loss of power can
+    lose a batch that is not committed, and the announcement of one that is, which the next start
+    repeats.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class SQLiteStore(Store):
             ),
         }
         check_store(self, problems)
-        # A relative path must not depend on where a process happens to be.
+        # A relative path must not depend on a process's folder.
         object.__setattr__(self, "path", os.path.abspath(path))
 
     @property
@@ -100,7 +100,7 @@ class SQLiteStore(Store):
         """Yield whether the file can be read and written; makes none."""
         folder = os.path.dirname(self.path)
         if not os.path.isdir(folder):
-            yield Finding("problem", f"{folder} is no folder", "Make it, or give another path.")
+            yield Finding("problem", f"{folder} is not a folder", "Make it, or give another path.")
             return
         written = [folder, *(each for each in [self.path] if os.path.exists(each))]
         for each in written:

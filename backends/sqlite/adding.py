@@ -13,9 +13,9 @@ from trident.states.keys import decode_key
 from trident.states.updaters import check_addable
 from trident.states.values import Token
 
-# The cases are the opaque read table; `excluded` is the row that was to be inserted. SQLite would
-# turn an overflow into a float and a text into 0, so it adds numbers (which sort before '') that
-# stay small by itself, and leaves everything else to Python.
+# The cases are the opaque read table; `excluded` is the new row. SQLite would turn an overflow into
+# a float and a text into 0. So it adds only numbers (which sort before '') with a small sum by
+# itself, and Python adds everything else.
 _STATEMENT = """
     INSERT INTO {table} AS stored VALUES (?, ?, ?, ?, NULL)
     ON CONFLICT (key) DO UPDATE SET
@@ -46,7 +46,7 @@ _RETRIED = "coalesce((SELECT e.attempt FROM temp.retried AS e WHERE e.txid = sto
 
 
 class Adding:
-    """Adds amounts to opaque values through one connection, by functions and a table of its own."""
+    """Adds amounts to opaque values through one connection, which gets functions and a table."""
 
     def __init__(self, connection: sqlite3.Connection, table: SQLiteTable) -> None:
         self._connection = connection
@@ -68,12 +68,14 @@ class Adding:
         token: Token,
         retried: Mapping[int, int],
     ) -> None:
-        """Add `amounts` to distinct keys' committed values, in a transaction; raises
-        StaleBatchError."""
+        """Add `amounts` to the committed values of distinct keys, in a transaction.
+
+        Raises StaleBatchError if a later attempt has written one of them.
+        """
         self._own = token
         self._refusal = None
         if retried:
-            # Filled anew each time: what is in it is undone with the transaction.
+            # Filled anew each time, because a failed transaction undoes it.
             self._connection.execute("DELETE FROM temp.retried")
             self._connection.executemany("INSERT INTO temp.retried VALUES (?, ?)", retried.items())
         stored, added = in_order(keys, native(amounts, self._table.serializer))

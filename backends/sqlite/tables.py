@@ -15,7 +15,7 @@ from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
 from trident.states.serializers import Serializer, dump_all, load_all
 from trident.states.table.adapters import naming_key
-from trident.states.values import StateType
+from trident.states.values import StateType, are_longs
 
 CATALOG = "trident_states"
 """One row a state of the file: its name, its kind, its control record."""
@@ -38,7 +38,7 @@ _LONGS = range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class SQLiteTable:
-    """One state's table; values that SQLite has no type for are BLOBs, made by `serializer`."""
+    """One state's table; `serializer` makes BLOBs of values that SQLite has no type for."""
 
     name: str
     kind: StateType
@@ -46,7 +46,7 @@ class SQLiteTable:
 
     @property
     def quoted(self) -> str:
-        """The name as SQL writes it; ``main.`` tells it from a temporary table of that name."""
+        """The name in SQL; ``main.`` tells it from a temporary table of that name."""
         return 'main."' + self.name.replace('"', '""') + '"'
 
     @property
@@ -68,7 +68,7 @@ class SQLiteTable:
         """The statement that stores one row."""
         marks = ", ".join("?" * (1 + len(self.columns)))
         changes = ", ".join(f"{name} = excluded.{name}" for name in self.columns)
-        # The alias makes `excluded` the new row even where the table itself is called so.
+        # The alias makes `excluded` the new row even if the table itself has that name.
         return (
             f"INSERT INTO {self.quoted} AS stored VALUES ({marks}) "
             f"ON CONFLICT (key) DO UPDATE SET {changes}"
@@ -80,7 +80,7 @@ class SQLiteTable:
         return f"DELETE FROM {self.quoted} WHERE key = ?"
 
     def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
-        """Return the rows that keep `values`, none of which is None, under `keys`."""
+        """Return the rows that keep `values`, without a None, under `keys`."""
         kind = KINDS[self.kind]
         columns = kind.by_column(values)
         try:
@@ -105,7 +105,7 @@ class SQLiteTable:
     def page(
         self, connection: sqlite3.Connection, after: bytes | None, end: bytes | None
     ) -> list[tuple[bytes, Any]]:
-        """Return some keys and values in the order of the keys, behind `after` and up to `end`."""
+        """Return a page of keys and values, in their order, behind `after` and up to `end`."""
         bounds = {"key > ?": after, "key <= ?": end}
         given = {text: key for text, key in bounds.items() if key is not None}
         where = f"WHERE {' AND '.join(given)}" if given else ""
@@ -114,7 +114,7 @@ class SQLiteTable:
         return self._entries(connection.execute(statement, values).fetchall())
 
     def bounds(self, connection: sqlite3.Connection, count: int) -> list[bytes]:
-        """Return keys that divide the table into `count` ranges with about as many keys each."""
+        """Return keys that divide the table into `count` ranges of about the same size."""
         [rows] = connection.execute(f"SELECT count(*) FROM {self.quoted}").fetchone()
         found: list[bytes] = []
         while rows >= count > len(found) + 1:
@@ -122,7 +122,7 @@ class SQLiteTable:
             statement = f"SELECT key FROM {self.quoted} {behind} ORDER BY key LIMIT 1 OFFSET ?"
             place = [*stored_keys(found[-1:]), rows // count - 1]
             row = connection.execute(statement, place).fetchone()
-            if row is None:  # removed meanwhile
+            if row is None:  # rows were removed meanwhile
                 break
             found.append(key_of(row[0]))
         return found
@@ -138,7 +138,7 @@ class SQLiteTable:
         ]
 
     def any(self, connection: sqlite3.Connection) -> str | None:
-        """Return how an error names some row; None where there is none."""
+        """Return the name of some row for an error; None if the table is empty."""
         row = connection.execute(f"SELECT key FROM {self.quoted} LIMIT 1").fetchone()
         return None if row is None else f"the row {row[0]!r}"
 
@@ -157,8 +157,8 @@ class SQLiteTable:
         names = ", ".join(f"state.{name}" for name in self.columns)
         wanted = stored_keys(keys)
         if _fits_json(wanted):
-            # Twice as fast as IN: no list to sort, and rows come in the order of the keys, because
-            # the left side of a LEFT JOIN is always the outer loop.
+            # Twice as fast as IN: no list is sorted, and rows come in the order of the keys,
+            # because the outer loop of a LEFT JOIN is always its first table.
             return connection.execute(
                 f"SELECT {names} FROM json_each(?) AS wanted LEFT JOIN {self.quoted} AS state "
                 "ON state.key = wanted.value",
@@ -180,13 +180,13 @@ class SQLiteTable:
 
 
 def in_order(keys: Sequence[bytes], *columns: Sequence[Any]) -> Iterator[Iterator[Any]]:
-    """Give `keys`, as SQLite stores them, and what belongs to them in the order of the keys.
+    """Return `keys`, as SQLite stores them, and their columns, in the order of the keys.
 
-    So a write comes to each page of the table once, and in turn: in a table larger than the cache
-    a page that comes up again was written to the log meanwhile, and has to be read anew.
+    So a write changes one page of the table after the other. In a table larger than the cache, a
+    page that is needed again was written to the log meanwhile, and has to be read anew.
     """
     stored = stored_keys(keys)
-    # Texts compare faster than bytes, in the same order, but not with bytes that are no text.
+    # Texts compare faster than bytes, in the same order, but can't be compared with bytes.
     compared = stored if set(map(type, stored)) == {str} else keys
     order = sorted(range(len(keys)), key=compared.__getitem__)
     return (map(column.__getitem__, order) for column in (stored, *columns))
@@ -196,7 +196,7 @@ def stored_keys(keys: Sequence[bytes]) -> Sequence[str | bytes]:
     """Return `keys` as SQLite stores them: text, which it compares twice as fast as bytes."""
     try:
         return list(map(bytes.decode, keys))
-    except UnicodeDecodeError:  # no encoded key, but a map takes any bytes
+    except UnicodeDecodeError:  # not an encoded key, but a map takes any bytes
         return [_stored_key(key) for key in keys]
 
 
@@ -213,13 +213,13 @@ def key_of(stored: str | bytes) -> bytes:
 
 
 def _fits_json(keys: Sequence[str | bytes]) -> bool:
-    """Return whether SQLite's JSON can hold `keys`: it ends a text at a NUL, and has no bytes."""
+    """Return whether SQLite's JSON can hold `keys`: a NUL ends its texts, and it has no bytes."""
     return set(map(type, keys)) == {str} and not any("\0" in key for key in cast(Any, keys))
 
 
 def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
-    """Return `column` as SQLite stores it: as bytes of `serializer` what it has no type for."""
-    if set(map(type, column)) == {int} and min(column) in _LONGS and max(column) in _LONGS:
+    """Return `column` as SQLite stores it; `serializer` makes bytes of what it has no type for."""
+    if are_longs(column):
         return column
     others = [value for value in column if not _is_native(value)]
     if not others:

@@ -59,7 +59,7 @@ def test_what_is_away_or_inexact_is_told_without_passwords(
     assert "s3cret" not in told
     assert "problem  redis at 127.0.0.1:1: nothing listens there" in told
     assert "warning  tests.cli.counted:topology/count is" in told
-    assert f"problem  {missing} is no folder. Make it, or give another path." in told
+    assert f"problem  {missing} is not a folder. Make it, or give another path." in told
 
 
 def test_a_store_of_checkpoints_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
