@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.backends.memcached.backing_map import MemcachedMap
-from trident.backends.memcached.connections import NodeAddress, NodeLike
+from trident.backends.memcached.connections import PORT, NodeAddress, NodeLike
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.state_url import StateURL
 from trident.backends.store_checks import check_store, timeout_problem
@@ -17,7 +17,7 @@ from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
-_NODES = ("localhost:11211",)
+_NODES = (f"localhost:{PORT}",)
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,5 @@ def from_url(url: StateURL) -> MapStateFactory:
             "memcached: a URL has hosts and options only, without user, password or path",
             advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
         )
-    nodes = [str(NodeAddress(host, port or 11211)) for host, port in url.hosts] or list(_NODES)
+    nodes = [str(NodeAddress(host, port or PORT)) for host, port in url.hosts] or list(_NODES)
     return options.factory(MemcachedStore, nodes=nodes)

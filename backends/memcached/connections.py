@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,8 +32,10 @@ _ADVICE = {
 _NO_MEMCACHED = (
     "Is something else listening there, or has it as many connections as it takes (memcached -c)?"
 )
-T = TypeVar("T")
+PORT = 11211
+_NODE = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
 _AT_ONCE = 2**18
+T = TypeVar("T")
 
 
 class NodeConnection:
@@ -92,7 +95,7 @@ class NodeAddress:
     """Where one Memcached server listens."""
 
     host: str
-    port: int = 11211
+    port: int
 
     @staticmethod
     def parse(given: NodeLike) -> NodeAddress:
@@ -104,16 +107,11 @@ class NodeAddress:
                 text = str(NodeAddress(name, number))
             case _:
                 raise _no_node(given)
-        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
-        if not colon:
-            host, port = text, "11211"
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        elif ":" in host:
-            host = ""
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        found = _NODE.fullmatch(text)
+        port = int(found[2] or PORT) if found else 0
+        if not found or not 0 < port < 65536:
             raise _no_node(given)
-        return NodeAddress(host, int(port))
+        return NodeAddress(found[1].strip("[]"), port)
 
     @property
     def name(self) -> str:
@@ -130,7 +128,7 @@ NodeLike = str | tuple[str, int]
 
 def _no_node(given: object) -> ValueError:
     return ValueError(
-        f"memcached: {given!r} is no node; give a list of them, each written host:port, an IPv6 "
+        f"memcached: {given!r} is not a node; give a list of them, each written host:port, an IPv6 "
         "address in brackets, or as a pair (host, port)"
     )
 
