@@ -62,7 +62,7 @@ class Admin:
     def client(self) -> Any:
         settings = {**self._settings, "logger": DriversLog()}
         if not self._has_connected:  # later the same may pass, as while a broker starts
-            self._client = connect(admin_module(), driver(), settings)
+            self._client = connect(settings)
             self._has_connected = True
         elif self._client is None:
             self._client = admin_module().AdminClient(settings)
@@ -106,14 +106,14 @@ class KafkaConnectionError(TridentError):
     _template = "Kafka at {servers}: {problem}. {advice}"
 
 
-def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
+def connect(settings: Mapping[str, Any]) -> Any:
     """Make a client that asks a cluster about itself, and let it connect.
 
     Returns the client even if no broker answers within a few seconds, which may pass. Raises
     KafkaConnectionError for what waiting doesn't repair, such as a wrong password.
     """
     try:
-        return _connect(module, kafka, settings)
+        return _connect(settings)
     except KafkaConnectionError as error:
         problem = _without_secrets(error.problem, settings)
         raise KafkaConnectionError(error.servers, problem, error.advice) from None
@@ -128,7 +128,8 @@ def _without_secrets(text: str, settings: Mapping[str, Any]) -> str:
     return text
 
 
-def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
+def _connect(settings: Mapping[str, Any]) -> Any:
+    kafka = driver()
     servers = str(settings["bootstrap.servers"])
     for name in _FILES:
         path = settings.get(name, "probe")  # this looks where systems keep theirs
@@ -137,7 +138,7 @@ def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
             raise KafkaConnectionError(servers, problem, "Correct that setting.")
     errors: deque[Any] = deque(maxlen=_KEPT)
     try:
-        client = module.AdminClient({**settings, "error_cb": errors.append})
+        client = admin_module().AdminClient({**settings, "error_cb": errors.append})
     except kafka.KafkaException as error:
         problem = error.args[0].str()
         raise KafkaConnectionError(servers, problem, "Correct the settings.") from None
@@ -148,7 +149,7 @@ def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
             return client
         except kafka.KafkaException:
             client.poll(0)  # calls error_cb
-        _raise_refusal(kafka.KafkaError, servers, errors)
+        _raise_refusal(servers, errors)
         down = any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in errors)
         if down and not any(map(_hints_at_protocol, errors)):
             return client
@@ -162,7 +163,8 @@ def _hints_at_protocol(error: Any) -> bool:
     return "security.protocol" in error.str() or "listener?" in error.str()
 
 
-def _raise_refusal(codes: Any, servers: str, errors: Iterable[Any]) -> None:
+def _raise_refusal(servers: str, errors: Iterable[Any]) -> None:
+    codes = driver().KafkaError
     advice = {codes._AUTHENTICATION: _SIGN_IN, codes._SSL: _TLS}
     for error in errors:
         if error.code() in advice:

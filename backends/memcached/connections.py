@@ -72,7 +72,7 @@ class NodeConnection:
             raise no_memcached(self.node.name, repr(error)) from None
 
     def is_quiet(self) -> bool:
-        """Return whether the node has neither closed it nor sent what nobody asked for."""
+        """Return whether the node has neither closed it nor sent late bytes."""
         return is_quiet(self.socket)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ def refused(name: str, line: bytes) -> StateUnavailableError:
 
 
 def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
-    """Return the error of a value that the node would refuse, and remove the old value too."""
+    """Return the error of a value that the node would refuse, removing the old value too."""
     allowed = (
         f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
         "node, or keep less under one key."
@@ -182,7 +182,7 @@ class NodeRequest(Generic[T]):
         self._tail = b""
 
     def send(self) -> bool:
-        """Send what the socket takes now; return whether that was the last of it."""
+        """Send what the socket takes now; return whether all is sent."""
         try:
             sent = self.connection.socket.send(self._unsent[:_AT_ONCE])
         except OSError as error:

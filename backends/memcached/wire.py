@@ -31,7 +31,7 @@ class IncompleteReplyError(Exception):
 
 
 class UnexpectedReplyError(Exception):
-    """The server said something else than an answer."""
+    """The reply is no answer to the request."""
 
     def __init__(self, line: bytes) -> None:
         super().__init__(line)

@@ -89,7 +89,7 @@ class Wire:
                 raise explained(error, *self.address, self._secret, options.user) from None
 
     def is_quiet(self) -> bool:
-        """Return whether the server has neither ended it nor said what nobody asked for."""
+        """Return whether the server has neither closed it nor sent late bytes."""
         return not self._connection.can_read()
 
     def close(self) -> None:

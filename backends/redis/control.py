@@ -38,12 +38,12 @@ class Waiting:
 
 
 def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
-    """Return the command that puts `new` where `expected` is, and answers 1, or 0."""
+    """Return the command that puts `new` and answers 1, or answers 0 if `expected` is not there."""
     return ("EVAL", _REPLACE, 1, control, new, *(() if expected is None else (expected,)))
 
 
 def remove(control: bytes, expected: bytes) -> Command:
-    """Return the command that removes `expected`, and answers 1; 0 where something else is."""
+    """Return the command that removes `expected` and answers 1, or answers 0 if it is not there."""
     return ("EVAL", _REMOVE, 1, control, expected)
 
 

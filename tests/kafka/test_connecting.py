@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import confluent_kafka
 import pytest
-from confluent_kafka import admin
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
@@ -107,5 +105,5 @@ def test_a_setting_that_the_driver_quotes_is_hidden() -> None:
         "sasl.oauthbearer.config": "hunter2",
     }
     with pytest.raises(KafkaConnectionError, match=r"beginning at: \*\*\*\.") as refused:
-        connect(admin, confluent_kafka, quoting)
+        connect(quoting)
     assert "hunter2" not in str(refused.value)
