@@ -46,7 +46,7 @@ class Schemes:
             if built_in
             else self._registered(url.scheme)
         )
-        make = _loaded(entry)
+        make = _load(entry)
         try:
             made = make(url)
         except StateURLError:
@@ -54,7 +54,7 @@ class Schemes:
         except ValueError as error:
             raise StateURLError(f"{url}: {error}") from error
         if not isinstance(made, result):
-            what = f"{url.scheme}: {_named(entry)} returned no {result.__name__} but"
+            what = f"{url.scheme}: {_name_of(entry)} returned no {result.__name__} but"
             raise StateURLError(what, type(made).__name__)
         return made
 
@@ -65,7 +65,7 @@ class Schemes:
         if not found:
             raise self._unknown(scheme)
         if len(found) > 1:
-            names = " and ".join(sorted(map(_named, found)))
+            names = " and ".join(sorted(map(_name_of, found)))
             advice = "Uninstall all of them but one."
             raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
         return found[0]
@@ -82,15 +82,15 @@ class Schemes:
         return StateURLError(what, scheme, known, advice)
 
 
-def _loaded(entry: EntryPoint) -> Callable[[StateURL], object]:
+def _load(entry: EntryPoint) -> Callable[[StateURL], object]:
     try:
         make: Callable[[StateURL], object] = entry.load()
     except Exception as error:
-        what = f"{entry.name}: {_named(entry)} can't be loaded: {type(error).__name__}: {error}"
+        what = f"{entry.name}: {_name_of(entry)} can't be loaded: {type(error).__name__}: {error}"
         raise StateURLError(what, "", (), "Repair or uninstall that package.") from error
     return make
 
 
-def _named(entry: EntryPoint) -> str:
+def _name_of(entry: EntryPoint) -> str:
     package = f" of the package {entry.dist.name}" if entry.dist else ""
     return f"{entry.value}{package}"

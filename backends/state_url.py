@@ -80,10 +80,10 @@ class StateURL:
         user, _, password = login.partition(":")
         return StateURL(
             scheme,
-            _decoded(scheme, user) or None,
-            _decoded(scheme, password) or None,
+            _decode(scheme, user) or None,
+            _decode(scheme, password) or None,
             tuple(_host(scheme, host) for host in hosts.split(",")) if hosts else (),
-            _decoded(scheme, slash + path),
+            _decode(scheme, slash + path),
             _options(scheme, query),
         )
 
@@ -167,7 +167,7 @@ class StateURL:
             f"{quote(name)}={HIDDEN if is_secret(name) else quote(value)}"
             for name, value in self.options.items()
         )
-        hosts = f"//{self._login}{','.join(map(_shown, self.hosts))}" if self.hosts else ""
+        hosts = f"//{self._login}{','.join(map(_show, self.hosts))}" if self.hosts else ""
         return f"{self.scheme}:{hosts}{quote(self.path)}" + (f"?{options}" if options else "")
 
     def __repr__(self) -> str:
@@ -197,7 +197,7 @@ def _check_marks(scheme: str, rest: str) -> None:
             raise StateURLError(f"{scheme}: the URL holds {problem}", "", (), advice)
 
 
-def _decoded(scheme: str, text: str) -> str:
+def _decode(scheme: str, text: str) -> str:
     data = unquote_to_bytes(text)
     decoded = data.decode(errors="replace")
     if decoded.encode() != data:
@@ -208,7 +208,7 @@ def _decoded(scheme: str, text: str) -> str:
 
 def _host(scheme: str, text: str) -> Host:
     found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+(?:%25\w+)?\]|[^\[\]:]+)(?::([0-9]{1,5}))?", text)
-    name = _decoded(scheme, found[1].strip("[]")).lower() if found else ""
+    name = _decode(scheme, found[1].strip("[]")).lower() if found else ""
     port = int(found[2]) if found and found[2] else None
     if re.search(r"^$|[\s\0-\x1f/?#@,]", name) or (port is not None and not 0 < port < 65536):
         problem = "a host is neither a name nor an IPv6 address in brackets, or its port is not"
@@ -216,7 +216,7 @@ def _host(scheme: str, text: str) -> Host:
     return name, port
 
 
-def _shown(host: Host) -> str:
+def _show(host: Host) -> str:
     name, port = host
     name = f"[{quote(name, safe=':')}]" if ":" in name else quote(name)
     return name if port is None else f"{name}:{port}"
@@ -226,12 +226,12 @@ def _options(scheme: str, query: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         name, equals, value = part.partition("=")
-        name = _decoded(scheme, name)
+        name = _decode(scheme, name)
         if not equals or not name:
             what = f"{scheme}: an option is not written name=value"
             raise StateURLError(what, "", (), "In a value write & as %26.")
         if name in options:
             shown = "" if any(map(is_secret, options)) else f" {name}"  # it may be a secret's rest
             raise StateURLError(f"{scheme}: option{shown} is given twice")
-        options[name] = _decoded(scheme, value)
+        options[name] = _decode(scheme, value)
     return options

@@ -41,12 +41,12 @@ class URLOptions:
 def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:
     """Convert the options of a URL."""
     _check_names(scheme, given, sorted({*_COMMON, *own}))
-    state = _converted(scheme, given, _COMMON)
+    state = _convert(scheme, given, _COMMON)
     return URLOptions(
         state.pop("kind", StateType.OPAQUE),
         state.pop("prefix", None),
         state,
-        _converted(scheme, given, {name: _READERS[kind] for name, kind in own.items()}),
+        _convert(scheme, given, {name: _READERS[kind] for name, kind in own.items()}),
     )
 
 
@@ -55,7 +55,7 @@ def read_own_options(
 ) -> dict[str, Any]:
     """Convert the options of another URL than a state's: the scheme's own, and no others."""
     _check_names(scheme, given, sorted(own))
-    return _converted(scheme, given, {name: _READERS[kind] for name, kind in own.items()})
+    return _convert(scheme, given, {name: _READERS[kind] for name, kind in own.items()})
 
 
 def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> None:
@@ -70,7 +70,7 @@ def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> Non
         before = name
 
 
-def _converted(
+def _convert(
     scheme: str, given: Mapping[str, str], readers: Mapping[str, Reader]
 ) -> dict[str, Any]:
     return {

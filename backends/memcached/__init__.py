@@ -8,7 +8,7 @@ from typing import Any
 
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.connections import PORT, NodeAddress, NodeLike
-from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
+from trident.backends.memcached.keys import LONGEST_PREFIX, quote_prefix
 from trident.backends.state_url import StateURL
 from trident.backends.store_checks import check_store, timeout_problem
 from trident.states.errors import StateURLError
@@ -81,7 +81,7 @@ class MemcachedStore(Store):
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
         places = tuple(str(NodeAddress.parse(node)) for node in nodes)
         object.__setattr__(self, "nodes", places)
-        prefix = quoted(self.own_name)
+        prefix = quote_prefix(self.own_name)
         problems = {
             f"nodes {', '.join(places) or 'are missing'}; give each node once, and at least one": (
                 not places or len(set(places)) < len(places)

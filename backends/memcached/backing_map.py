@@ -21,13 +21,13 @@ from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.wire import (
     END,
     Found,
-    all_stored,
-    compares_and_sets,
-    found,
-    gets,
-    sets,
-    stats,
-    stored,
+    cas_request,
+    get_request,
+    read_all_stored,
+    read_entries,
+    read_stats,
+    read_stored,
+    set_request,
 )
 from trident.states.asking import Reading, finished
 from trident.states.backing_map import ReadingMap
@@ -75,7 +75,7 @@ class MemcachedMap(ReadingMap):
         sharding = Sharding.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
             requests = [
-                NodeRequest(connection, gets(own), partial(found, asked=len(own)))
+                NodeRequest(connection, get_request(own), partial(read_entries, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
             answers = yield from exchanging(requests, self._timeout)
@@ -85,12 +85,12 @@ class MemcachedMap(ReadingMap):
         return [entries.get(name, _ABSENT) for name in names]
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        self._write(sets, all_stored, keys, values)
+        self._write(set_request, read_all_stored, keys, values)
 
     def multiPutVersioned(
         self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
     ) -> list[bool]:
-        return self._write(compares_and_sets, stored, keys, values, versions)
+        return self._write(cas_request, read_stored, keys, values, versions)
 
     def _write(
         self,
@@ -136,8 +136,8 @@ class MemcachedMap(ReadingMap):
         self, connections: Sequence[NodeConnection]
     ) -> Reading[list[tuple[bytes | None, bytes | None]]]:
         key = self._control_key
-        read = partial(found, asked=1)
-        requests = [NodeRequest(connection, gets([key]), read) for connection in connections]
+        read = partial(read_entries, asked=1)
+        requests = [NodeRequest(connection, get_request([key]), read) for connection in connections]
         answers = yield from exchanging(requests, self._timeout)
         return [
             (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
@@ -152,8 +152,8 @@ class MemcachedMap(ReadingMap):
         key, value = self._control_key, b"%d/%d %b" % (shard, len(self._nodes), new)
         _check_sizes(connection, [key], [value])
         # It never expires, even if the entries do.
-        request = compares_and_sets([key], [value], [version], 0)
-        return NodeRequest(connection, request, partial(stored, count=1))
+        request = cas_request([key], [value], [version], 0)
+        return NodeRequest(connection, request, partial(read_stored, count=1))
 
     def incarnation(self) -> str:
         """Return which process each node is, and since when."""
@@ -162,7 +162,7 @@ class MemcachedMap(ReadingMap):
     def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
         """Return each node's answer to ``stats``."""
         with lent(self._nodes) as connections:
-            requests = [NodeRequest(each, b"stats\r\n" + END, stats) for each in connections]
+            requests = [NodeRequest(each, b"stats\r\n" + END, read_stats) for each in connections]
             return exchange(requests, self._timeout)
 
 

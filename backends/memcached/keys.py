@@ -19,7 +19,7 @@ _ODD = re.compile(rb"[\x00-\x20\x7f]")
 _PLAIN = re.compile(rb"[^\x00-\x20\x7f~][^\x00-\x20\x7f]*")
 
 
-def quoted(prefix: str) -> str:
+def quote_prefix(prefix: str) -> str:
     """Return `prefix` without the characters that keys can't have, nor the ``:`` that ends it."""
     return quote(prefix, safe="", errors="surrogatepass")
 
@@ -33,7 +33,7 @@ class StoredKeys:
     """
 
     def __init__(self, prefix: str) -> None:
-        self._front = quoted(prefix).encode() + b":" if prefix else b""
+        self._front = quote_prefix(prefix).encode() + b":" if prefix else b""
         self._room = LONGEST - len(self._front)
 
     def of(self, keys: Sequence[bytes]) -> list[bytes]:

@@ -37,15 +37,15 @@ class UnexpectedReplyError(Exception):
         super().__init__(line)
 
 
-def gets(keys: Sequence[bytes]) -> bytes:
+def get_request(keys: Sequence[bytes]) -> bytes:
     r"""Return the request for values and versions."""
     starts = range(0, len(keys), _KEYS_A_LINE)
     lines = [b"gets %b\r\n" % b" ".join(keys[at : at + _KEYS_A_LINE]) for at in starts]
     return b"".join([*lines, END])
 
 
-def found(reply: bytes, end: bytes, asked: int) -> Found:
-    """Return the entries in a reply to :func:`gets`, of `asked` keys; `end` answers ``version``."""
+def read_entries(reply: bytes, end: bytes, asked: int) -> Found:
+    """Return the entries in the reply to a request for `asked` keys; `end` answers ``version``."""
     lines = reply[: -len(end)].split(_LINE)
     rest = [line for line in lines if line != b"END"]
     ends = -(-asked // _KEYS_A_LINE)
@@ -60,10 +60,10 @@ def found(reply: bytes, end: bytes, asked: int) -> Found:
         and fields[3::5] == list(map(b"%d".__mod__, map(len, values)))
     ):
         return dict(zip(fields[1::5], zip(values, fields[4::5], strict=True), strict=True))
-    return _found_by_length(reply, end)
+    return _read_by_length(reply, end)
 
 
-def _found_by_length(reply: bytes, end: bytes) -> Found:
+def _read_by_length(reply: bytes, end: bytes) -> Found:
     result: Found = {}
     at = 0
     while True:
@@ -86,13 +86,13 @@ def _found_by_length(reply: bytes, end: bytes) -> Found:
         at = stop + len(_LINE)
 
 
-def sets(keys: Sequence[bytes], values: Sequence[bytes], expires: int) -> bytes:
+def set_request(keys: Sequence[bytes], values: Sequence[bytes], expires: int) -> bytes:
     r"""Return the request that stores values."""
     rows = zip(keys, repeat(expires), map(len, values), values, strict=False)
     return b"".join([*map(b"set %b 0 %d %d\r\n%b\r\n".__mod__, rows), END])
 
 
-def compares_and_sets(
+def cas_request(
     keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None], expires: int
 ) -> bytes:
     r"""Return the request that stores each value only over its version, None for absent."""
@@ -108,7 +108,7 @@ def compares_and_sets(
     return b"".join([*commands, END])
 
 
-def stored(reply: bytes, end: bytes, count: int) -> list[bool]:
+def read_stored(reply: bytes, end: bytes, count: int) -> list[bool]:
     r"""Return for each of `count` writes whether it was stored."""
     if reply == b"STORED\r\n" * count + end:
         return [True] * count
@@ -121,15 +121,15 @@ def stored(reply: bytes, end: bytes, count: int) -> list[bool]:
     return [_STORED[line] for line in answers]
 
 
-def all_stored(reply: bytes, end: bytes, count: int) -> list[bool]:
+def read_all_stored(reply: bytes, end: bytes, count: int) -> list[bool]:
     r"""Return the same for writes without a condition; raise if one was not stored."""
-    answers = stored(reply, end, count)
+    answers = read_stored(reply, end, count)
     if not all(answers):
         raise UnexpectedReplyError(b"NOT_STORED")
     return answers
 
 
-def stats(reply: bytes, end: bytes) -> dict[bytes, bytes]:
+def read_stats(reply: bytes, end: bytes) -> dict[bytes, bytes]:
     r"""Return the names and numbers in the reply to a ``stats`` command."""
     result = {}
     for line in reply[: -len(end)].split(_LINE)[:-1]:

@@ -164,7 +164,7 @@ class ObjectCheckpoint(CheckpointStore):
         except (obstore.exceptions.BaseError, OSError, ValueError) as error:
             if isinstance(error, StateURLError):
                 raise
-            raise explained(str(error), self.where, self._hidden) from None
+            raise explain(str(error), self.where, self._hidden) from None
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # Rust's, which is not an Exception
                 raise
@@ -221,7 +221,7 @@ def _driver() -> Any:
     return obstore
 
 
-def explained(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavailableError:
+def explain(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavailableError:
     """Return what an error of the driver's means; none of `hidden` is shown."""
     parts = (
         r"status code: (\d+ [A-Za-z ]+)",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers, wait_committed
-from trident.backends.postgres.connections import OPTIONS, Database, address, examined
+from trident.backends.postgres.connections import OPTIONS, Database, address, examine_server
 from trident.backends.postgres.tables import (
     CATALOG,
     DEFAULT_COLUMNS,
@@ -175,7 +175,7 @@ class PostgresStore(Store):
         return self.map_type(self._server, table)
 
     def examine(self) -> Iterator[Finding]:
-        return examined(self._server)
+        return examine_server(self._server)
 
     @property
     def _server(self) -> Database:

@@ -143,7 +143,7 @@ def _until(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
         return done.value
 
 
-def examined(server: Database) -> Iterator[Finding]:
+def examine_server(server: Database) -> Iterator[Finding]:
     """Yield what a server's settings, read by one statement, mean for a state."""
     with server.lend() as connection:
         row = connection.execute(_ASKED).fetchone()

@@ -53,13 +53,13 @@ def explained(place: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        explanation = of_driver(str(place), error)
+        explanation = explain(str(place), error)
         if explanation is error:
             raise
         raise explanation from None
 
 
-def of_driver(place: str, error: Exception) -> Exception:
+def explain(place: str, error: Exception) -> Exception:
     """Return the error to raise for one of the driver's; itself if it is the caller's mistake."""
     if isinstance(error, TimeoutError):
         return StateUnavailableError(place, str(error), _SILENT)

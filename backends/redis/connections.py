@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from trident.backends.pool import Pool, closed_after_error
-from trident.backends.redis.errors import explained
+from trident.backends.redis.errors import explain
 from trident.backends.sockets import CONNECT_SECONDS
 from trident.states.asking import Reading, finished
 from trident.states.errors import MissingDriverError
@@ -86,7 +86,7 @@ class Wire:
                 self._connection.connect()
             except Exception as error:
                 # Not chained: a server's answer to a login may repeat the password.
-                raise explained(error, *self.address, self._secret, options.user) from None
+                raise explain(error, *self.address, self._secret, options.user) from None
 
     def is_quiet(self) -> bool:
         """Return whether the server has neither closed it nor sent late bytes."""
@@ -110,14 +110,14 @@ class Wire:
         try:
             self._connection.send_packed_command((packed,))
         except Exception as error:
-            raise self._explained(error) from None
+            raise self._explain(error) from None
 
     def read(self) -> Any:
         """Return the next answer, or raise what it means, after which this can't be used."""
         try:
             return self._connection.read_response()
         except Exception as error:
-            raise self._explained(error) from None
+            raise self._explain(error) from None
 
     def read_executed(self) -> bool:
         """Read the answer to an EXEC: whether the transaction took place."""
@@ -126,7 +126,7 @@ class Wire:
             return False
         for answer in answers:
             if isinstance(answer, Exception):
-                raise self._explained(answer) from answer
+                raise self._explain(answer) from answer
         return True
 
     def ask(self, *commands: Command) -> list[Any]:
@@ -134,8 +134,8 @@ class Wire:
         self.send(self.pack(*commands))
         return [self.read() for _ in commands]
 
-    def _explained(self, error: Exception) -> Exception:
-        return explained(error, *self.address, self._secret)
+    def _explain(self, error: Exception) -> Exception:
+        return explain(error, *self.address, self._secret)
 
 
 pool = Pool(Wire, Wire.is_quiet)

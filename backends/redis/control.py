@@ -69,14 +69,14 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
     """Return what identifies a run of a server; raises StateUnavailableError for a replica."""
-    found = facts(answers)
-    role = found["role"]
+    facts = parse_info(answers)
+    role = facts["role"]
     if role != "master":
         raise not_a_master(*wire.address, role)
-    return f"{found['run_id']} {role} {found['master_replid']}"
+    return f"{facts['run_id']} {role} {facts['master_replid']}"
 
 
-def facts(answers: Sequence[bytes]) -> dict[str, str]:
+def parse_info(answers: Sequence[bytes]) -> dict[str, str]:
     """Return the fields of a server's answers to INFO."""
     return dict(
         line.split(":", 1)

@@ -140,7 +140,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explained(
+def explain(
     error: Exception, host: str, port: int, secret: str | None = None, user: str | None = None
 ) -> Exception:
     """Return what `error`, which the driver raised, means, without `secret`."""
@@ -166,7 +166,7 @@ def explained(
     return StateUnavailableError(where, f"it answered: {said}", "Look at the server's log.")
 
 
-def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
+def wrong_type(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
     """Return the error of a key of another type than this state writes, both as TYPE names them."""
     return CorruptStateError(
         f"the key {key[:200]!r} of this state in {where}",

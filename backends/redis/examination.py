@@ -9,7 +9,7 @@ from trident.backends.redis.errors import not_a_master
 from trident.states.finding import Finding
 
 
-def examined(address: Address, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
+def examine_server(address: Address, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
     """Yield what a server's settings, by INFO and ``appendfsync``, mean for a state."""
     where = f"redis at {address[0]}:{address[1]}"
     yield Finding("ok", f"{where} answers (version {facts.get('redis_version', 'unknown')})")

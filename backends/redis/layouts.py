@@ -53,7 +53,7 @@ class StringLayout:
 
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
         """Return the command that writes entries and when they expire, in one step."""
-        pairs = _interleaved(self._redis_keys(keys), values)
+        pairs = _interleave(self._redis_keys(keys), values)
         if self.ttl is None:
             return ["MSET", *pairs]
         script = (
@@ -68,9 +68,9 @@ class StringLayout:
 
     def scan(self, cursor: bytes) -> Command:
         """Return the command that answers with the next cursor and a page of keys."""
-        return ["SCAN", cursor, "MATCH", _escaped(self.prefix) + b"*", "COUNT", CHUNK]
+        return ["SCAN", cursor, "MATCH", _escape(self.prefix) + b"*", "COUNT", CHUNK]
 
-    def scanned(self, page: Sequence[bytes]) -> list[bytes]:
+    def keys_on(self, page: Sequence[bytes]) -> list[bytes]:
         """Return the entries' keys on such a page."""
         length, control = len(self.prefix), self.control
         return [key[length:] for key in page if key != control]
@@ -103,7 +103,7 @@ class HashLayout:
         return {self.control: b"string", self.name: b"hash"}
 
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
-        pairs = _interleaved(keys, values)
+        pairs = _interleave(keys, values)
         if self.ttl is None:
             return ["HSET", self.name, *pairs]
         script = (
@@ -117,7 +117,7 @@ class HashLayout:
     def scan(self, cursor: bytes) -> Command:
         return ["HSCAN", self.name, cursor, "COUNT", CHUNK]
 
-    def scanned(self, page: Sequence[bytes]) -> list[bytes]:
+    def keys_on(self, page: Sequence[bytes]) -> list[bytes]:
         return list(page[::2])
 
 
@@ -149,13 +149,13 @@ def _halves(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], .
     yield from _halves([column[length // 2 :] for column in columns])
 
 
-def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
+def _interleave(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
     pairs = [b""] * (2 * len(keys))
     pairs[::2] = keys
     pairs[1::2] = values
     return pairs
 
 
-def _escaped(text: bytes) -> bytes:
+def _escape(text: bytes) -> bytes:
     """Return the pattern that matches `text` only."""
     return re.sub(rb"([*?\[\]^\\])", rb"\\\1", text)

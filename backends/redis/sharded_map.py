@@ -22,11 +22,11 @@ from trident.backends.redis.control import (
     INFO,
     Waiting,
     check_replicas,
-    facts,
     incarnation,
+    parse_info,
     touch_and_wait,
 )
-from trident.backends.redis.errors import misfit
+from trident.backends.redis.errors import wrong_type
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout, chunks
 from trident.backends.redis.masters import Masters
@@ -132,7 +132,7 @@ class ShardedMap(ReadingMap):
         """Return each server's answer to INFO, and its ``appendfsync`` if it shows that."""
         nodes = sorted(set(self._nodes()))
         with self._connected(nodes) as wires:
-            found = {wire.address: facts(wire.ask(("INFO",))) for wire in wires}
+            found = {wire.address: parse_info(wire.ask(("INFO",))) for wire in wires}
         for node in nodes:
             # A connection of its own, because one that was refused can't be used again.
             with suppress(StateUnavailableError), self._connected([node]) as [wire]:
@@ -146,7 +146,7 @@ class ShardedMap(ReadingMap):
         while True:
             scan = partial(layout.scan, cursor)
             [[cursor, page]] = self._exchange({shard: [scan]})[shard]
-            yield layout.scanned(page)
+            yield layout.keys_on(page)
             if cursor == b"0":
                 return
 
@@ -209,7 +209,7 @@ class ShardedMap(ReadingMap):
         for shard, own in types.items():
             for (key, expected), found in zip(own.items(), answers[shard], strict=True):
                 if found not in (expected, b"none"):
-                    raise misfit(self.where, key, found.decode(), expected.decode())
+                    raise wrong_type(self.where, key, found.decode(), expected.decode())
 
     def _exchange(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""

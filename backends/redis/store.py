@@ -9,7 +9,7 @@ from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
 from trident.backends.redis.connections import ConnectionOptions
 from trident.backends.redis.control import Waiting
-from trident.backends.redis.examination import examined
+from trident.backends.redis.examination import examine_server
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import (
     ClusterMasters,
@@ -211,7 +211,7 @@ class RedisStore(Store):
     def examine(self) -> Iterator[Finding]:
         """Yield whether the servers answer, and whether what they acknowledge lasts."""
         for address, facts in self.open().facts().items():
-            yield from examined(address, facts, self.wait_replicas)
+            yield from examine_server(address, facts, self.wait_replicas)
         if self.ttl:
             what = f"entries expire {self.ttl} s after their last write, and count from nothing"
             yield Finding("warning", what, "Leave ttl= out where totals have to be right.")

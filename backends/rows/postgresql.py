@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from trident.backends.postgres.connections import OPTIONS, Database, address, examined
+from trident.backends.postgres.connections import OPTIONS, Database, address, examine_server
 from trident.backends.postgres.driver import definition, driver
-from trident.backends.postgres.errors import of_driver
+from trident.backends.postgres.errors import explain
 from trident.backends.postgres.statements import INCARNATION
 from trident.backends.rows.database import RowsDatabase
 from trident.backends.rows.errors import CHANGED, RefusedRowError
@@ -139,7 +139,7 @@ class PostgreSQL(RowsDatabase):
         return str(_psycopg(connection).execute(INCARNATION).fetchone()[0])
 
     def examine(self) -> Iterator[Finding]:
-        return examined(self.server)
+        return examine_server(self.server)
 
     def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlstate", None) or ""
@@ -152,7 +152,7 @@ class PostgreSQL(RowsDatabase):
                 detail = ""
             reason = ". ".join(filter(None, (told.message_primary, detail)))
             return RefusedRowError(str(self), reason, column)
-        found = of_driver(str(self), error)
+        found = explain(str(self), error)
         if code == _FORBIDDEN and isinstance(found, StateUnavailableError):
             return StateUnavailableError(found.place, found.problem, _RIGHTS)
         if code == _NO_SCHEMA:

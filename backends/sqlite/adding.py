@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from trident.backends.sqlite.tables import SQLiteTable, in_order, key_of, native, restored
+from trident.backends.sqlite.tables import SQLiteTable, from_native, key_of, sort_by_key, to_native
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.updaters import check_addable
@@ -78,7 +78,7 @@ class Adding:
             # Filled anew each time, because a failed transaction undoes it.
             self._connection.execute("DELETE FROM temp.retried")
             self._connection.executemany("INSERT INTO temp.retried VALUES (?, ?)", retried.items())
-        stored, added = in_order(keys, native(amounts, self._table.serializer))
+        stored, added = sort_by_key(keys, to_native(amounts, self._table.serializer))
         rows = zip(stored, repeat(token.txid), repeat(token.attempt), added)
         try:
             statement = self._retried if retried else self._statement  # a tenth slower
@@ -90,13 +90,13 @@ class Adding:
 
     def _sum(self, key: str | bytes, before: Any, amount: Any) -> Any:
         try:
-            before, amount = restored([before, amount], self._table.serializer)
+            before, amount = from_native([before, amount], self._table.serializer)
             check_addable([key_of(key)], [before])
             total = before + amount
             if type(total) is int and not -(2**63) <= total < 2**63:
                 what = f"the value of key {decode_key(key_of(key))!r}"
                 raise LongOverflowError(what, total)
-            [stored] = native([total], self._table.serializer)
+            [stored] = to_native([total], self._table.serializer)
         except Exception as error:
             self._refusal = error  # SQLite reports only that a function failed
             raise

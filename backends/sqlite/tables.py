@@ -87,12 +87,12 @@ class SQLiteTable:
             kept = self._kept(values)
         except SerializationError as error:
             raise naming_key(error, self._kept, keys, values) from None
-        return zip(*in_order(keys, *columns[: kind.tokens], *kept), strict=True)
+        return zip(*sort_by_key(keys, *columns[: kind.tokens], *kept), strict=True)
 
     def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         kind = KINDS[self.kind]
         columns = kind.by_column(values)[kind.tokens :]
-        return [native(column, self.serializer) for column in columns]
+        return [to_native(column, self.serializer) for column in columns]
 
     def get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys`, None for each that is absent."""
@@ -147,7 +147,7 @@ class SQLiteTable:
         kind = KINDS[self.kind]
         kept = map(itemgetter, range(kind.tokens, len(kind.columns)))
         if any(bytes in set(map(type, map(column, rows))) for column in kept):
-            columns = [restored(column, self.serializer) for column in zip(*rows, strict=True)]
+            columns = [from_native(column, self.serializer) for column in zip(*rows, strict=True)]
             rows = list(zip(*columns, strict=True))
         return kind.of_rows(rows)
 
@@ -179,7 +179,7 @@ class SQLiteTable:
         return [found.get(key, absent) for key in wanted]
 
 
-def in_order(keys: Sequence[bytes], *columns: Sequence[Any]) -> Iterator[Iterator[Any]]:
+def sort_by_key(keys: Sequence[bytes], *columns: Sequence[Any]) -> Iterator[Iterator[Any]]:
     """Return `keys`, as SQLite stores them, and their columns, in the order of the keys.
 
     So a write changes one page of the table after the other. In a table larger than the cache, a
@@ -217,7 +217,7 @@ def _fits_json(keys: Sequence[str | bytes]) -> bool:
     return set(map(type, keys)) == {str} and not any("\0" in key for key in cast(Any, keys))
 
 
-def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
+def to_native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
     """Return `column` as SQLite stores it; `serializer` makes bytes of what it has no type for."""
     if are_longs(column):
         return column
@@ -246,7 +246,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def restored(column: Sequence[Any], serializer: Serializer) -> tuple[Any, ...]:
-    """Return the values that :func:`native` made `column` of."""
+def from_native(column: Sequence[Any], serializer: Serializer) -> tuple[Any, ...]:
+    """Return the values that :func:`to_native` made `column` of."""
     made = iter(load_all(serializer, [value for value in column if type(value) is bytes]))
     return tuple(next(made) if type(value) is bytes else value for value in column)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from urllib.parse import quote, unquote
 
-from trident.backends.zookeeper.session import Session, addresses
+from trident.backends.zookeeper.session import Session, join_addresses
 from trident.states.checkpoint_store import CheckpointStore, this_process
 
 _logger = logging.getLogger("trident")
@@ -73,7 +73,7 @@ class ZooKeeperCheckpoint(CheckpointStore):
             raise ValueError("timeout and session_timeout are above 0 seconds")
         if max(timeout, session_timeout) > _LONGEST:
             raise ValueError(f"timeout and session_timeout are {_LONGEST:,} seconds at most")
-        self.where = f"zookeeper://{addresses(sorted(hosts))}{quote(path)}"
+        self.where = f"zookeeper://{join_addresses(sorted(hosts))}{quote(path)}"
         self._path = path
         login = None if user is None else f"{user}:{password}"
         self._arguments = tuple(hosts), self.where, timeout, session_timeout, login

@@ -67,7 +67,7 @@ class Session:
         self._node_exists = kazoo.exceptions.NodeExistsError
         self._bad_version = kazoo.exceptions.BadVersionError
         self._client = kazoo.client.KazooClient(
-            addresses(hosts),
+            join_addresses(hosts),
             timeout=session_timeout,
             auth_data=[("digest", login)] if login else None,
             default_acl=kazoo.security.CREATOR_ALL_ACL if login else None,
@@ -82,7 +82,7 @@ class Session:
             self._client.start(patience)
         except Exception as error:
             self.close()
-            raise unreachable(error, where, patience) from None
+            raise explain_start(error, where, patience) from None
 
     @property
     def id(self) -> int | None:
@@ -143,7 +143,7 @@ class Session:
         except (self._no_node, self._node_exists, self._bad_version):
             raise
         except Exception as error:
-            raise explained(error, self._where) from None
+            raise explain(error, self._where) from None
 
 
 def _driver() -> Any:
@@ -156,12 +156,12 @@ def _driver() -> Any:
     return kazoo
 
 
-def addresses(hosts: Sequence[tuple[str, int]]) -> str:
+def join_addresses(hosts: Sequence[tuple[str, int]]) -> str:
     """Return servers as the driver and a URL write them."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts)
 
 
-def explained(error: Exception, where: str) -> StateUnavailableError:
+def explain(error: Exception, where: str) -> StateUnavailableError:
     """Return what an error of the driver's means."""
     name = type(error).__name__
     found = _MEANINGS.get(name)
@@ -172,10 +172,10 @@ def explained(error: Exception, where: str) -> StateUnavailableError:
     return StateUnavailableError(where, problem, advice)
 
 
-def unreachable(error: Exception, where: str, seconds: float) -> StateUnavailableError:
+def explain_start(error: Exception, where: str, seconds: float) -> StateUnavailableError:
     """Return what it means that no session began within `seconds`."""
     if type(error).__name__ != "KazooTimeoutError":
-        return explained(error, where)
+        return explain(error, where)
     return StateUnavailableError(
         where,
         f"none of its servers has taken a session within {seconds:g} s",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident.backends.memcached.keys import LONGEST, LONGEST_PREFIX, StoredKeys, quoted
+from trident.backends.memcached.keys import LONGEST, LONGEST_PREFIX, StoredKeys, quote_prefix
 from trident.states.keys import CONTROL_KEY, encode_key
 from trident.states.testing.checks import ODD_KEYS
 
@@ -83,4 +83,4 @@ def test_the_longest_prefix_leaves_room_for_every_key() -> None:
 
 
 def test_a_prefix_is_percent_encoded() -> None:
-    assert quoted("größe 1:2%") == "gr%C3%B6%C3%9Fe%201%3A2%25"
+    assert quote_prefix("größe 1:2%") == "gr%C3%B6%C3%9Fe%201%3A2%25"

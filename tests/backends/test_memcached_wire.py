@@ -10,13 +10,13 @@ from trident.backends.memcached.connections import NodeAddress
 from trident.backends.memcached.wire import (
     IncompleteReplyError,
     UnexpectedReplyError,
-    all_stored,
-    compares_and_sets,
-    found,
-    gets,
-    sets,
-    stats,
-    stored,
+    cas_request,
+    get_request,
+    read_all_stored,
+    read_entries,
+    read_stats,
+    read_stored,
+    set_request,
 )
 
 END = b"VERSION 1.6.18\r\n"
@@ -47,7 +47,7 @@ def answer_of(entries: dict[int, bytes]) -> dict[bytes, tuple[bytes, bytes]]:
 
 @given(ENTRIES)
 def test_every_value_comes_back(entries: dict[int, bytes]) -> None:
-    assert found(reply_of(entries, 251), END, 251) == answer_of(entries)
+    assert read_entries(reply_of(entries, 251), END, 251) == answer_of(entries)
 
 
 @given(ENTRIES)
@@ -58,12 +58,12 @@ def test_a_reply_that_is_cut_where_a_value_looks_like_its_end_is_incomplete(
     stop = reply.find(END)
     while (stop := stop + len(END)) < len(reply):
         with pytest.raises(IncompleteReplyError):
-            found(reply[:stop], END, 251)
+            read_entries(reply[:stop], END, 251)
         stop = reply.find(END, stop)
 
 
 def test_keys_are_asked_for_a_hundred_a_line() -> None:
-    request = gets([b"k%d" % number for number in range(201)])
+    request = get_request([b"k%d" % number for number in range(201)])
     lines = request.split(b"\r\n")
     assert [line.count(b" ") for line in lines] == [100, 100, 1, 0, 0]
     assert lines[-2:] == [b"version", b""]
@@ -76,13 +76,13 @@ def test_keys_are_asked_for_a_hundred_a_line() -> None:
 def test_an_error_among_the_values_is_raised(said: bytes) -> None:
     reply = b"VALUE a 0 1 7\r\n1\r\n" + said + b"\r\n" + END
     with pytest.raises(UnexpectedReplyError) as raised:
-        found(reply, END, 200)
+        read_entries(reply, END, 200)
     assert raised.value.args == (said,)
 
 
 def test_each_write_is_answered() -> None:
     said = b"STORED\r\nEXISTS\r\nNOT_FOUND\r\nNOT_STORED\r\n" + END
-    assert stored(said, END, 4) == [True, False, False, False]
+    assert read_stored(said, END, 4) == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -96,40 +96,41 @@ def test_each_write_is_answered() -> None:
 )
 def test_a_write_that_was_not_answered_is_an_error(said: bytes, problem: bytes) -> None:
     with pytest.raises(UnexpectedReplyError) as raised:
-        stored(said + END, END, 2)
+        read_stored(said + END, END, 2)
     assert raised.value.args[0].startswith(problem)
 
 
 def test_a_write_without_a_condition_has_to_be_stored() -> None:
-    assert all_stored(b"STORED\r\n" + END, END, 1) == [True]
+    assert read_all_stored(b"STORED\r\n" + END, END, 1) == [True]
     with pytest.raises(UnexpectedReplyError):
-        all_stored(b"NOT_STORED\r\n" + END, END, 1)
+        read_all_stored(b"NOT_STORED\r\n" + END, END, 1)
 
 
 def test_a_missing_version_makes_an_entry_and_a_version_replaces_one() -> None:
-    request = compares_and_sets([b"a", b"b"], [b"1", b"22"], [b"7", b"8"], 60)
+    request = cas_request([b"a", b"b"], [b"1", b"22"], [b"7", b"8"], 60)
     assert request == b"cas a 0 60 1 7\r\n1\r\ncas b 0 60 2 8\r\n22\r\nversion\r\n"
-    request = compares_and_sets([b"a", b"b"], [b"1", b"22"], [None, b"8"], 60)
+    request = cas_request([b"a", b"b"], [b"1", b"22"], [None, b"8"], 60)
     assert request == b"add a 0 60 1\r\n1\r\ncas b 0 60 2 8\r\n22\r\nversion\r\n"
 
 
 def test_what_is_no_statistic_is_an_error() -> None:
     with pytest.raises(UnexpectedReplyError):
-        stats(b"ERROR\r\n" + END, END)
+        read_stats(b"ERROR\r\n" + END, END)
 
 
 def test_requests_are_what_memcached_reads() -> None:
-    assert gets([b"cat", b"dog"]) == b"gets cat dog\r\nversion\r\n"
-    assert sets([b"dog"], [b"2"], 0) == b"set dog 0 0 1\r\n2\r\nversion\r\n"
+    assert get_request([b"cat", b"dog"]) == b"gets cat dog\r\nversion\r\n"
+    assert set_request([b"dog"], [b"2"], 0) == b"set dog 0 0 1\r\n2\r\nversion\r\n"
     written = b"add cat 0 0 1\r\n3\r\ncas dog 0 0 1 57\r\n2\r\nversion\r\n"
-    assert compares_and_sets([b"cat", b"dog"], [b"3", b"2"], [None, b"57"], 0) == written
+    assert cas_request([b"cat", b"dog"], [b"3", b"2"], [None, b"57"], 0) == written
 
 
 def test_replies_are_read_up_to_the_version() -> None:
     end = b"VERSION 1\r\n"
-    assert found(b"VALUE dog 0 1 57\r\n2\r\nEND\r\n" + end, end, 2) == {b"dog": (b"2", b"57")}
-    assert stored(b"STORED\r\nEXISTS\r\n" + end, end, 2) == [True, False]
-    assert stats(b"STAT pid 7\r\nEND\r\n" + end, end) == {b"pid": b"7"}
+    reply = b"VALUE dog 0 1 57\r\n2\r\nEND\r\n" + end
+    assert read_entries(reply, end, 2) == {b"dog": (b"2", b"57")}
+    assert read_stored(b"STORED\r\nEXISTS\r\n" + end, end, 2) == [True, False]
+    assert read_stats(b"STAT pid 7\r\nEND\r\n" + end, end) == {b"pid": b"7"}
 
 
 def test_a_node_is_written_with_its_port_or_without() -> None:

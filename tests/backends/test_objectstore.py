@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers.object_stores import StandIn
 from trident.backends.checkpoints import checkpoint_from_url
-from trident.backends.objectstore.checkpoint import explained
+from trident.backends.objectstore.checkpoint import explain
 from trident.backends.state_url import StateURL
 from trident.cli.main import main
 from trident.log.checkpoint import hold_checkpoint
@@ -141,7 +141,7 @@ def test_settings_that_the_driver_refuses_are_told_without_secrets() -> None:
     with pytest.raises(StateURLError, match="obstore says: .*Invalid Access Key") as raised:
         opened(url).names()
     assert SECRET not in str(raised.value)
-    assert "this" not in str(explained("b: this, that's it", "s3://b", ["this"])).partition(". ")[0]
+    assert "this" not in str(explain("b: this, that's it", "s3://b", ["this"])).partition(". ")[0]
 
 
 @pytest.mark.parametrize("endpoint", ["minio:9000", "http://", "ftp://minio", "http://minio?a"])
@@ -169,7 +169,7 @@ def test_a_panic_of_the_driver_is_an_error_that_no_later_start_mends(
 
 def test_a_machine_without_a_login_is_told_where_to_give_one() -> None:
     said = "Error performing PUT http://169.254.169.254/latest/api/token in 2 s - HTTP error"
-    assert "no login was found" in str(explained(said, "s3://b/words"))
+    assert "no login was found" in str(explain(said, "s3://b/words"))
 
 
 def test_a_forked_process_is_told_that_it_has_to_be_a_new_one(stand_in: StandIn) -> None:

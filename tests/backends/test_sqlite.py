@@ -635,10 +635,10 @@ def test_a_file_that_is_not_there_has_no_state(path: Path) -> None:
 
 def test_rows_are_written_in_the_order_of_their_keys() -> None:
     keys = [b"z", "é".encode(), b"a"]
-    in_order = map(list, tables.in_order(keys, [1, 2, 3]))
+    in_order = map(list, tables.sort_by_key(keys, [1, 2, 3]))
     assert list(in_order) == [["a", "z", "é"], [3, 1, 2]]
-    assert list(map(list, tables.in_order([b"\xff", b"a"]))) == [["a", b"\xff"]]
-    assert list(map(list, tables.in_order([], []))) == [[], []]
+    assert list(map(list, tables.sort_by_key([b"\xff", b"a"]))) == [["a", b"\xff"]]
+    assert list(map(list, tables.sort_by_key([], []))) == [[], []]
 
 
 def test_the_log_becomes_as_large_as_the_file_before_it_is_copied_there(

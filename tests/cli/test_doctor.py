@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli import counted
 from tests.packaging.conftest import ROOT
-from trident.backends.redis.examination import examined
+from trident.backends.redis.examination import examine_server
 from trident.cli import backends
 from trident.cli.doctor import workers_of_session
 from trident.cli.main import main
@@ -91,7 +91,7 @@ def test_a_store_of_checkpoints_is_looked_at(capsys: pytest.CaptureFixture[str])
 )
 def test_what_settings_of_redis_mean(facts: Mapping[str, str], replicas: int, told: str) -> None:
     given = {"role": "master", "aof_enabled": "1", "maxmemory": "0", **facts}
-    found = list(map(str, examined(("cache", 6379), given, replicas)))
+    found = list(map(str, examine_server(("cache", 6379), given, replicas)))
     assert any(told in each for each in found), found
 
 
