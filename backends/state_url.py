@@ -154,6 +154,27 @@ class StateURL:
             raise StateURLError(f"{self.scheme}: the URL names no host", "", (), advice)
         return tuple((host, given or port) for host, given in self.hosts)
 
+    def address(self, port: int, advice: str = "Leave the others out.") -> tuple[str, int]:
+        """Return the only host and its port; `advice` is for a URL with several hosts."""
+        [only, *others] = self.addresses(port)
+        if others:
+            what = f"{self.scheme}: it takes one host, and the URL names {len(self.hosts)}"
+            raise StateURLError(what, "", (), advice)
+        return only
+
+    def match_path(self, pattern: str, form: str) -> re.Match[str]:
+        """Return the match of the whole path; raises StateURLError, which names its `form`."""
+        found = re.fullmatch(pattern, self.path)
+        if found is None:
+            raise StateURLError(f"{self.scheme}: write the URL {form}; its path is", self.path)
+        return found
+
+    def check_no_login(self) -> None:
+        """Raise StateURLError if the URL has a user or a password."""
+        if self.user or self.password:
+            what = f"{self.scheme}: it takes no user and no password, and the URL has one"
+            raise StateURLError(what, "", (), "Leave them out.")
+
     def local_path(self) -> str:
         """Return the path of a store without hosts, as a file; raises StateURLError for hosts."""
         if self.hosts:

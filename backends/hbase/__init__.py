@@ -12,12 +12,13 @@ from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.family import Family
 from trident.backends.state_url import StateURL
 from trident.backends.store_checks import check_store, timeout_problem
-from trident.states.errors import StateError, StateURLError
+from trident.states.errors import StateError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
+_PORT = 9090
 _CHOICES = {"transport": ("buffered", "framed"), "protocol": ("binary", "compact")}
 
 
@@ -65,7 +66,7 @@ class HBaseStore(Store):
     """
 
     host: str = "localhost"
-    port: int = 9090
+    port: int = _PORT
     table: str = "trident"
     family: str = "state"
     prefix: str | None = None
@@ -133,7 +134,7 @@ class HBaseStore(Store):
         return Family(gateway, self.table, self.family)
 
 
-def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
+def opaque(host: str = "localhost", port: int = _PORT, **options: Any) -> MapStateFactory:
     """Return a factory of opaque map states in HBase: exact with every source.
 
     Parameters
@@ -174,16 +175,10 @@ def from_url(url: StateURL) -> MapStateFactory:
     ('hbase', 'hbase.example:9090/counts', 'f:n')
     """
     options = url.read(timeout=float, transport=str, protocol=str)
-    path = url.path.removeprefix("/").removesuffix("/")
-    names = path.split("/") if path else []
-    if len(url.hosts) > 1 or len(names) > 2 or "" in names or url.user or url.password:
-        raise StateURLError(
-            "hbase: a URL is hbase://host:port/table/family",
-            "",
-            (),
-            "Give one gateway, without a login; other settings are options.",
-        )
-    given: dict[str, Any] = dict(zip(("table", "family"), names, strict=False))
-    for host, port in url.hosts:
-        given |= {"host": host} if port is None else {"host": host, "port": port}
+    url.check_no_login()
+    form = "as hbase://host:port/table/family"
+    path = url.match_path("(?:/(?P<table>[^/]+)(?:/(?P<family>[^/]+))?)?/?", form)
+    given: dict[str, Any] = {name: text for name, text in path.groupdict().items() if text}
+    if url.hosts:
+        given["host"], given["port"] = url.address(_PORT)
     return options.factory(HBaseStore, **given)

@@ -11,7 +11,6 @@ from trident.backends.memcached.connections import PORT, NodeAddress, NodeLike
 from trident.backends.memcached.keys import LONGEST_PREFIX, quote_prefix
 from trident.backends.state_url import StateURL
 from trident.backends.store_checks import check_store, timeout_problem
-from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.store import RoundTrips, Store
@@ -156,10 +155,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     MemcachedStore(nodes=('cache1:11211', 'cache2:11212'), prefix='counts', ttl=60, timeout=5.0)
     """
     options = url.read(ttl=int, timeout=float)
-    if url.user or url.password or url.path.strip("/"):
-        raise StateURLError(
-            "memcached: a URL has hosts and options only, without user, password or path",
-            advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
-        )
-    nodes = [str(NodeAddress(host, port or PORT)) for host, port in url.hosts] or list(_NODES)
+    url.check_no_login()
+    url.match_path("/*", "without a path")
+    nodes = url.addresses(PORT) if url.hosts else _NODES
     return options.factory(MemcachedStore, nodes=nodes)

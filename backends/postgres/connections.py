@@ -14,7 +14,6 @@ from trident.backends.postgres.driver import Array, driver
 from trident.backends.postgres.errors import explained
 from trident.backends.sockets import CONNECT_SECONDS, is_quiet
 from trident.backends.state_url import StateURL
-from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 
 OPTIONS = ("service", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey")
@@ -82,11 +81,8 @@ class Database:
 
 def address(url: StateURL) -> dict[str, Any]:
     """Return libpq's settings of ``postgresql://user:password@host:port,host:port/database``."""
-    database = url.path.removeprefix("/")
-    if "/" in database:
-        what = "postgresql: write the URL with the name of a database, as in /shop; its path is"
-        raise StateURLError(what, url.path)
-    given = {"dbname": database or None, "user": url.user, "password": url.password}
+    path = url.match_path("/?([^/]*)", "with the name of a database, as in /shop")
+    given = {"dbname": path[1] or None, "user": url.user, "password": url.password}
     if url.hosts:
         given["host"] = ",".join(host for host, _ in url.hosts)
         given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)

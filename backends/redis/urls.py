@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,20 +60,17 @@ def place_of(url: StateURL) -> tuple[dict[str, Any], Mapping[str, type]]:
     login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
     match deployment:
         case "cluster":
-            _matched(url, "/?", "without a path")
+            url.match_path("/?", "without a path")
             return {**login, "cluster": url.addresses(PORT)}, {"partitions": int}
         case "sentinel":
-            path = _matched(url, "/([^/]+)(?:/([0-9]{1,9})?)?", "as /service or /service/db")
+            path = url.match_path("/([^/]+)(?:/([0-9]{1,9})?)?", "as /service or /service/db")
             service = {"service": path[1], "db": int(path[2] or 0)}
             sentinels = {"sentinels": url.addresses(_SENTINEL_PORT)}
             return {**login, **service, **sentinels}, _SENTINEL_LOGIN
         case _:
-            path = _matched(url, "(?:/([0-9]{1,9})?)?", "with the number of a database, as in /0")
-            [(host, port), *others] = url.addresses(PORT)
-            if others:
-                what = f"{url.scheme}: it takes one host, and the URL names {len(others) + 1}"
-                advice = f"Several are for {protocol}+cluster and {protocol}+sentinel."
-                raise StateURLError(what, "", (), advice)
+            path = url.match_path("(?:/([0-9]{1,9})?)?", "with the number of a database, as in /0")
+            several = f"Several are for {protocol}+cluster and {protocol}+sentinel."
+            host, port = url.address(PORT, several)
             return {**login, "host": host, "port": port, "db": int(path[1] or 0)}, {}
 
 
@@ -84,10 +80,3 @@ def check_tls(url: StateURL, options: Mapping[str, Any]) -> None:
         what = f"{url.scheme}: it speaks TLS, and the URL says tls=false"
         advice = "Leave tls= out; without TLS the scheme is redis instead of rediss."
         raise StateURLError(what, "", (), advice)
-
-
-def _matched(url: StateURL, pattern: str, due: str) -> re.Match[str]:
-    found = re.fullmatch(pattern, url.path)
-    if found is None:
-        raise StateURLError(f"{url.scheme}: write the URL {due}; its path is", url.path)
-    return found
