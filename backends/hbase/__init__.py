@@ -11,7 +11,7 @@ from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.family import Family
 from trident.backends.state_url import StateURL
-from trident.backends.store_checks import check_store, timeout_problem
+from trident.backends.store_checks import check_store, choice_problem, timeout_problem
 from trident.states.errors import StateError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
@@ -19,7 +19,6 @@ from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 _PORT = 9090
-_CHOICES = {"transport": ("buffered", "framed"), "protocol": ("binary", "compact")}
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,6 @@ class HBaseStore(Store):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.table.removeprefix("default:"))
-        choices = {
-            f"{name} {getattr(self, name)!r} is unknown; there are: {', '.join(allowed)}": (
-                getattr(self, name) not in allowed
-            )
-            for name, allowed in _CHOICES.items()
-        }
         problems = {
             f"table {self.table!r} is no name; allowed are letters, digits, _, - and ., perhaps "
             "after a namespace and a colon": not re.fullmatch(r"(\w+:)?\w[\w.-]*", self.table),
@@ -95,7 +88,8 @@ class HBaseStore(Store):
             "and doesn't start with a dot": (
                 not re.fullmatch(r"[^\s:/\\.\0-\x1f][^\s:/\\\0-\x1f]*", self.family)
             ),
-            **choices,
+            **choice_problem("transport", self.transport, ("buffered", "framed")),
+            **choice_problem("protocol", self.protocol, ("binary", "compact")),
             **timeout_problem(self.timeout),
         }
         check_store(self, problems)

@@ -18,7 +18,7 @@ from trident.backends.postgres.tables import (
     view_of,
 )
 from trident.backends.state_url import StateURL
-from trident.backends.store_checks import check_store, timeout_problem
+from trident.backends.store_checks import check_store, choice_problem, timeout_problem
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory, other_kinds
 from trident.states.serializers import JSONSerializer, Serializer
@@ -136,9 +136,7 @@ class PostgresStore(Store):
             f"{', '.join(KEY_TYPES)}, and a value has the type of values=": (
                 any(kinds[-1:]) or not {*kinds} <= {"", *KEY_TYPES}
             ),
-            f"values {self.values!r} is unknown; there are: {', '.join(_TYPES)}": (
-                self.values not in _TYPES
-            ),
+            **choice_problem("values", self.values, _TYPES),
             **timeout_problem(self.timeout),
         }
         check_store(self, problems)

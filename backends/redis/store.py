@@ -20,7 +20,7 @@ from trident.backends.redis.masters import (
 )
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.backends.sockets import CONNECT_SECONDS
-from trident.backends.store_checks import check_store, timeout_problem
+from trident.backends.store_checks import check_store, choice_problem, timeout_problem
 from trident.states.finding import Finding
 from trident.states.store import RoundTrips, Store
 
@@ -129,17 +129,15 @@ class RedisStore(Store):
     def __post_init__(self) -> None:
         for name in ("cluster", "sentinels"):
             given = getattr(self, name)
-            if not all(isinstance(node, tuple | list) and len(node) == 2 for node in given):
-                raise ValueError(
-                    f"RedisStore: {name} takes pairs of host and port, as in "
-                    f"[('localhost', 7000)], found {given!r}"
-                )
+            pairs = all(isinstance(node, tuple | list) and len(node) == 2 for node in given)
+            problem = (
+                f"{name} takes pairs of host and port, as in [('localhost', 7000)], found {given!r}"
+            )
+            check_store(self, {problem: not pairs})
             object.__setattr__(self, name, tuple((host, port) for host, port in given))
         prefix = self.prefix
         problems = {
-            f"layout {self.layout!r} is unknown; there are: {', '.join(_LAYOUTS)}": (
-                self.layout not in _LAYOUTS
-            ),
+            **choice_problem("layout", self.layout, _LAYOUTS),
             f"prefix {prefix!r} holds one of '{{', '}}' and U+0000, so its keys could be another "
             "state's; give prefix= without them": bool({*_FORBIDDEN} & {*(prefix or "")}),
             "the empty prefix leaves keys as they are, which takes layout='string' and a single "
