@@ -78,9 +78,9 @@ class RedisCheckpoint(CheckpointStore):
                 self._address = address
             with connected(address, self._options) as wire:
                 yield wire
-        except StateUnavailableError:
+        except StateUnavailableError as error:
             self._address = None
-            raise
+            raise self._masters.explain(error) from error.__cause__
         except CorruptStateError:
             raise CorruptStateError(
                 f"the key {self._name!r} in {self.where}",
