@@ -76,7 +76,7 @@ def test_what_a_list_names_is_there(title: str) -> None:
     told = re.findall(rf"`(\w+)`\s+of\s+`({PATH})`", text)
     for name, path in told:
         source = (ROOT / path).read_text()
-        assert re.search(rf"^(class )?{name}\b", source, re.MULTILINE), f"{path} has no {name}"
+        assert re.search(rf"^(class |def )?{name}\b", source, re.MULTILINE), f"{path} has no {name}"
 
 
 def test_every_file_that_names_all_backends_is_in_the_list_for_one() -> None:
