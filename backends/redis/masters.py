@@ -81,7 +81,7 @@ class SentinelMaster(Masters):
 
     def explain(self, error: StateUnavailableError) -> StateUnavailableError:
         """Advise to wait for the Sentinels if nothing listens at the master's address."""
-        if "nothing listens" not in error.problem:
+        if error.place == self.where or "nothing listens" not in error.problem:
             return error
         return StateUnavailableError(
             error.place,
