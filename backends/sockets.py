@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import select
 import socket
-from typing import TYPE_CHECKING
+from typing import Any
 
 from trident.states.errors import StateUnavailableError
-
-if TYPE_CHECKING:
-    from _typeshed import FileDescriptorLike
 
 CONNECT_SECONDS = 2.0
 """How long to wait for a connection, so that a server out of reach is known within 3 s."""
@@ -34,7 +31,7 @@ def connect(server: str, host: str, port: int, start: str) -> socket.socket:
     return connection
 
 
-def is_quiet(connection: FileDescriptorLike) -> bool:
+def is_quiet(connection: Any) -> bool:
     """Return whether an idle connection has nothing to read: neither its end nor late bytes."""
     readable = select.poll()
     readable.register(connection, select.POLLIN)
