@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from trident.states.control import ControlRecord
@@ -11,6 +12,7 @@ from trident.states.expiry import moment_at, now
 from trident.states.values import Token
 
 _ANY_ATTEMPT = _ANY_BATCH = 2**63
+_COMMITTED = attrgetter("committed")
 
 
 class Cut(NamedTuple):
@@ -37,6 +39,22 @@ class Cut(NamedTuple):
     ) -> Cut:
         """Return the cut after `committed`, while any attempt up to batch `under_way` may write."""
         return Cut(committed, Token(under_way, _ANY_ATTEMPT), retried, reached)
+
+    @staticmethod
+    def common(records: Sequence[ControlRecord]) -> Cut:
+        """Return the last cut that states of one group, with these records, can all show."""
+        least = min(records, key=_COMMITTED)
+        under_way = max(least.committed + 1, min([record.token.txid for record in records]))
+        return Cut.after(least.committed, under_way, least.retried, least.reached)
+
+    def check_nothing_removed(self, record: ControlRecord | None) -> None:
+        """Raise BatchMovedOn if entries that the cut needs may have been removed.
+
+        A batch removes entries that are absent as of the batch before. A reader as of an earlier
+        batch needs the values in them. `record` was read after the entries.
+        """
+        if record and min(record.committed, record.token.txid - 1) > self.committed:
+            raise BatchMovedOn(record.token)
 
     @property
     def moment(self) -> datetime:

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import combinations
 
 from trident.states.backing_map import Ability, abilities
-from trident.states.control import Deciding, Move
+from trident.states.control import ControlRecord, Deciding, Move
 from trident.states.errors import NoStateError, StateError, StateUnavailableError, UsageError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.stored_map import STAND_ALONE, StoredMap
@@ -89,13 +89,10 @@ def swap_states(
             if _name(factory, _prefix(old)) != _name(factory, _prefix(new)):
                 _check_place(_prefix(old), _prefix(new), before)
                 unmoved.append((old, new))
-        log_id = _log_of(news)
-        _check_one_log([old for old, _ in unmoved])
-        for old, new in unmoved:
-            found = old.control.ask()()
-            if found is not None and found.log_id == log_id != STAND_ALONE:
-                what = f"{new.control.place} is of the same log as what it is to take the place of:"
-                raise UsageError(what, log_id)
+        log_id, replaced = _log_of_new(news), _log_of_old([old for old, _ in unmoved])
+        if replaced is not None and replaced == log_id != STAND_ALONE:
+            what = f"{unmoved[0][1].control.place} is of the same log as the state to replace:"
+            raise UsageError(what, replaced)
         if unmoved:
             _check_untaken(states[0][0], unmoved, set().union(*own))
             _retry(partial(_move_all, unmoved), unmoved[0][0])
@@ -107,7 +104,7 @@ def check_places(factories: Sequence[MapStateFactory]) -> list[str]:
     Returns the present prefixes of the states.
     """
     with _located(factories) as states:
-        _check_one_log(states)
+        _log_of_old(states)
         return [_prefix(state) for state in states]
 
 
@@ -165,7 +162,7 @@ def _readers_find(deciding: Deciding, state: StoredMap, first: StoredMap) -> boo
         if found.getControl() == expected:
             return True
     if first.backing.getControl() == expected:
-        what = f"states in several layouts can't move at once: who reads {_prefix(state)!r} misses"
+        what = f"states of several layouts can't move at once: readers of {_prefix(state)!r} miss"
         raise UsageError(what, deciding.prefix, (), "Swap each by a command of its own.")
     return False
 
@@ -174,14 +171,14 @@ def _check_apart(places: Sequence[set[str]]) -> None:
     """Raise if two states share a prefix: their own one, the present one or the new one."""
     for one, other in combinations(places, 2):
         if one & other:
-            what = "two states can't have one place, or that of one another:"
+            what = "two states share a prefix, an old or a new one:"
             raise UsageError(what, ", ".join(sorted(one & other)), (), "Give each its own prefix.")
 
 
 def _check_place(old: str, new: str, place: str) -> None:
     if old != place:
-        what = f"{old!r} was put in the place of {place!r} since this one began to be built:"
-        advice = "Give the same command again if it is to take the place of that one."
+        what = f"{old!r} has replaced {place!r} since the new state began to be built:"
+        advice = "Give the same command again to replace that one."
         raise UsageError(what, new, (), advice)
 
 
@@ -197,16 +194,31 @@ def _check_untaken(
         with suppress(StateError), closing(factory.at(prefix).makeMap()) as other:
             found = other.control.last()
             if found and found.move and _name(factory, found.move.to) in targets:
-                what = f"{found.move.to!r} can't take two places; it has that of the state"
+                what = f"{found.move.to!r} can't replace two states; it has replaced"
                 raise UsageError(what, prefix, (), "Build a state for each of the two.")
 
 
-def _check_one_log(olds: Sequence[StoredMap]) -> None:
-    logs = {found.log_id for old in olds if (found := old.control.ask()()) is not None}
+def _log_of_old(states: Sequence[StoredMap]) -> str | None:
+    """Return the one log that updates all old states."""
+    advice = "Swap those of each log by a command of its own: python -m trident state swap."
+    return _log_of([state.control.ask()() for state in states], "states to replace", advice)
+
+
+def _log_of_new(states: Sequence[StoredMap]) -> str | None:
+    """Return the one log that has built all new states, each with a committed batch."""
+    records = [state.control.expect() for state in states]
+    for state, record in zip(states, records, strict=True):
+        if record is None or not record.committed:
+            advice = "Build it anew first: python -m trident rebuild."
+            raise UsageError(f"{state.control.place} has committed no batch", "", (), advice)
+    return _log_of(records, "new states", "Build all states of a group anew by one run.")
+
+
+def _log_of(records: Sequence[ControlRecord | None], which: str, advice: str) -> str | None:
+    logs = sorted({record.log_id for record in records if record is not None})
     if len(logs) > 1:
-        what = "the states that others are to take the places of belong to several logs:"
-        advice = "Swap those of each log by a command of its own: python -m trident state swap."
-        raise UsageError(what, ", ".join(sorted(logs)), (), advice)
+        raise UsageError(f"the {which} belong to several logs:", ", ".join(logs), (), advice)
+    return logs[0] if logs else None
 
 
 def _name(factory: MapStateFactory, prefix: str) -> str:
@@ -216,22 +228,6 @@ def _name(factory: MapStateFactory, prefix: str) -> str:
 
 def _prefix(state: StoredMap) -> str:
     return state.backing.prefix or ""
-
-
-def _log_of(news: Sequence[StoredMap]) -> str:
-    """Return the one log that has built all new states, each with a committed batch."""
-    logs = set()
-    for new in news:
-        record = new.control.expect()
-        if record is None or not record.committed:
-            advice = "Build it anew first: python -m trident rebuild."
-            raise UsageError(f"{new.control.place} has committed no batch", "", (), advice)
-        logs.add(record.log_id)
-    if len(logs) > 1:
-        what = "the states that are to take the places of others belong to several logs:"
-        advice = "Build all states of a group anew by one run."
-        raise UsageError(what, ", ".join(sorted(logs)), (), advice)
-    return logs.pop()
 
 
 def _retry(change: Callable[[], bool], state: StoredMap) -> None:

@@ -9,6 +9,7 @@ from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.keys import decode_key
 from trident.states.map_state import Key
+from trident.states.maps.reading import EMPTY
 from trident.states.maps.stored_map import StoredMap
 from trident.states.values import StateType
 
@@ -26,13 +27,9 @@ def read_part(
     state is two batches ahead, any other state has begun one.
     """
     opaque = state.kind is StateType.OPAQUE
-    if record is None:
-        cut = Cut.after(0, 1, {}).endless()
-    else:
-        under_way = max(record.committed + 1, record.token.txid)
-        cut = Cut.after(record.committed, under_way, record.retried, record.reached)
-        if not opaque and record.token.txid > record.committed:
-            raise BatchMovedOn(record.token)
+    cut = EMPTY.endless() if record is None else Cut.common([record])
+    if record is not None and not opaque and record.token.txid > record.committed:
+        raise BatchMovedOn(record.token)
     seen: set[bytes] = set()
     with state.snapshot():
         for page in state.committed(cut).pages(part):
@@ -49,8 +46,7 @@ def read_part(
     same = after == record
     if opaque:  # no server with older data may have taken over
         same = after.log_id == record.log_id and after.committed >= record.committed
-    # A batch removes entries that are absent as of the batch before.
-    removes = state.removes or after.reached is not None
-    later = min(after.committed, after.token.txid - 1) > record.committed
-    if not same or (removes and later):
+    if not same:
         raise BatchMovedOn(after.token)
+    if state.removes or after.reached is not None:
+        cut.check_nothing_removed(after)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from trident.states.asking import Wait, wait_for
@@ -31,8 +30,7 @@ T = TypeVar("T")
 RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
 
-_COMMITTED = attrgetter("committed")
-_EMPTY = Cut.after(0, 1, {})
+EMPTY = Cut.after(0, 1, {})
 """The cut of states that have not begun."""
 
 
@@ -176,7 +174,7 @@ def _query_committed(states: Sequence[tuple[str, State]], query: Callable[[list[
         records = _read_records([state for _, state in reads])
         cuts = _cuts(reads, records)
         views: dict[int, State] = {
-            id(state): _view_committed(state, record, cuts.get(group, _EMPTY))
+            id(state): _view_committed(state, record, cuts.get(group, EMPTY))
             for (group, state), record in zip(reads, records, strict=True)
         }
         answer = query([views.get(id(state), state) for _, state in states])
@@ -188,7 +186,7 @@ def _query_committed(states: Sequence[tuple[str, State]], query: Callable[[list[
         ]
         records = _read_records([state for _, state in loses_entries])
         for (group, _), record in zip(loses_entries, records, strict=True):
-            _check_nothing_removed(record, cuts.get(group, _EMPTY))
+            cuts.get(group, EMPTY).check_nothing_removed(record)
     return answer
 
 
@@ -205,7 +203,7 @@ def _view_latest(state: State) -> State:
         return state
     [record] = _read_records([state])
     if record is None:
-        return state.committed(_EMPTY.endless())
+        return state.committed(EMPTY.endless())
     if record.move is None:  # no attempt runs in a state that moves
         record = record.announced()
     cut = Cut(record.committed, record.token, record.retried, record.reached)
@@ -255,12 +253,7 @@ def _cuts(
     for (group, _), record in zip(reads, records, strict=True):
         if record is not None:
             begun.setdefault(group, []).append(record)
-    cuts: dict[str, Cut] = {}
-    for group, found in begun.items():
-        least = min(found, key=_COMMITTED)
-        horizon = max(least.committed + 1, min(record.token.txid for record in found))
-        cuts[group] = Cut.after(least.committed, horizon, least.retried, least.reached)
-    return cuts
+    return {group: Cut.common(found) for group, found in begun.items()}
 
 
 def _view_committed(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> ReadOnlyState:
@@ -269,16 +262,6 @@ def _view_committed(state: CommittedReads, record: ControlRecord | None, cut: Cu
     if record is None:
         return state.committed(cut)
     return state.committed(cut._replace(retried=record.retried))
-
-
-def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
-    """Raise BatchMovedOn if tombstones that the cut needs may have been removed.
-
-    A batch removes the tombstones of committed batches. A reader as of an earlier batch needs the
-    values in them. `record` was read after the entries.
-    """
-    if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
-        raise BatchMovedOn(record.token)
 
 
 def view_before(state: State, record: ControlRecord) -> Any:

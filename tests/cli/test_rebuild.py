@@ -235,7 +235,7 @@ def test_of_two_at_once_the_second_one_is_refused(
 
         patch.setattr("trident.cli.rebuild.swap_states", swap)
         told = said(*rebuild(folder), status=2)
-    assert "'count_3' was put in the place of 'count' since this one began to be built" in told
+    assert "'count_3' has replaced 'count' since the new state began to be built" in told
     (folder / "more.txt").write_text("dog\n")
     said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/third")
     assert said("state", "get", f"sqlite:{folder}/states.db?prefix=count", "dog") == "3\n"

@@ -221,7 +221,7 @@ def test_a_record_that_readers_of_the_others_miss_decides_for_none(calls: Calls)
         *builds(MapStateFactory(WatchedStore(memory, calls)), ["a"]),
         *builds(MapStateFactory(OtherLayout(memory, calls)), ["b"]),
     ]
-    with pytest.raises(UsageError, match="several layouts can't move at once.*'b' misses 'a'"):
+    with pytest.raises(UsageError, match="several layouts can't move at once.*'b' miss 'a'"):
         swap_states(swaps)
     assert values([factory.makeMap() for factory, _ in swaps]) == ["old"] * 4
     for each in swaps:
@@ -319,12 +319,12 @@ def test_it_may_be_called_again_and_changes_nothing(place: MapStateFactory, call
 def test_what_has_a_place_takes_no_other_one(place: MapStateFactory) -> None:
     one, other, _ = builds(place, NAMES)
     swap_states([one])
-    with pytest.raises(UsageError, match=r"'a_2' can't take two places; .* of the state 'a'\."):
+    with pytest.raises(UsageError, match=r"'a_2' can't replace two states; it has replaced 'a'\."):
         swap_states([(other[0], "a_2")])
     if "sqlite" in place.identity:  # where names of other case are one table
-        with pytest.raises(UsageError, match="'a_2' can't take two places"):
+        with pytest.raises(UsageError, match="'a_2' can't replace two states"):
             swap_states([(other[0], "A_2")])
-        with pytest.raises(UsageError, match="two states can't have one place"):
+        with pytest.raises(UsageError, match="two states share a prefix"):
             swap_states([(place.at("c"), "B_2"), other])
         swap_states([(one[0], "A_2")])  # which it has
     assert values([other[0].makeMap()]) == ["old"] * 2
@@ -339,7 +339,7 @@ def test_what_was_built_beside_another_one_does_not_take_the_place_of_that_one(
     places = check_places([factory])
     swap_states([(factory, "a_2")], places)
     swap_states([(factory, "a_2")], places)
-    with pytest.raises(UsageError, match="'a_2' was put in the place of 'a' since"):
+    with pytest.raises(UsageError, match="'a_2' has replaced 'a' since"):
         swap_states([(factory, "a_3")], places)
     assert values([factory.makeMap()]) == ["new"] * 2
     swap_states([(factory, "a_3")], check_places([factory]))
@@ -391,9 +391,9 @@ def test_what_cannot_take_a_place_is_refused(place: MapStateFactory) -> None:
     run_batch(place.at("other"), "other", 1, 1)
     with pytest.raises(UsageError, match="several logs: 'new, other'"):
         swap_states([(place.at("a"), "a_2"), (place.at("b"), "other")])
-    with pytest.raises(UsageError, match="one place, or that of one another: 'a_2'"):
+    with pytest.raises(UsageError, match="two states share a prefix, an old or a new one: 'a_2'"):
         swap_states([(place.at("a"), "a_2"), (place.at("b"), "a_2")])
-    with pytest.raises(UsageError, match="one place, or that of one another: 'b'"):
+    with pytest.raises(UsageError, match="two states share a prefix, an old or a new one: 'b'"):
         swap_states([(place.at("a"), "b"), (place.at("b"), "b_2")])
     run_batch(place.at("c"), "older", 1, 0)
     run_batch(place.at("c_2"), "new", 1, "new")
