@@ -42,17 +42,17 @@ def _asked_by(plain: str) -> Callable[..., Wait[Any]]:
     return ask
 
 
-def asked(read: Reading[T]) -> Wait[T]:
+def begin_read(read: Reading[T]) -> Wait[T]:
     """Run a read until it would wait; return a function that runs the rest."""
     try:
         next(read)
     except StopIteration as end:
         answer: T = end.value
         return lambda: answer
-    return partial(finished, read)
+    return partial(finish_read, read)
 
 
-def finished(read: Reading[T]) -> T:
+def finish_read(read: Reading[T]) -> T:
     """Run a read to its end."""
     while True:
         try:

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from trident.states.asking import Askable, Reading, Wait, asked, finished
+from trident.states.asking import Askable, Reading, Wait, begin_read, finish_read
 from trident.states.errors import BackingMapError, StateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.printable import masked
@@ -451,13 +451,13 @@ class ReadingMap(IBackingMap):
         return found and bytes(found)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        return finished(self._read(keys))
+        return finish_read(self._read(keys))
 
     def ask(self, keys: Sequence[bytes]) -> Wait[list[Any]]:
-        return asked(self._read(keys))
+        return begin_read(self._read(keys))
 
     def getControl(self) -> bytes | None:
-        return finished(self._read_control())
+        return finish_read(self._read_control())
 
     def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
+        return begin_read(self._read_control())

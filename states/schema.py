@@ -10,7 +10,7 @@ from trident.states.errors import CorruptStateError, FailedException
 from trident.states.expiry import KeepUntil
 from trident.states.keys import decode_key
 from trident.states.printable import masked
-from trident.states.values import Versioned, own
+from trident.states.values import Versioned, own_copy
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class ValueSchema:
             raise _unreadable(key, found, "Run the code that wrote it.")
         try:
             if type(value) is KeepUntil:
-                return KeepUntil(self.upgraded(key, own(value.value), version), value.until)
-            return self.upgraded(key, own(value), version)
+                return KeepUntil(self.upgraded(key, own_copy(value.value), version), value.until)
+            return self.upgraded(key, own_copy(value), version)
         except (FailedException, CorruptStateError):
             raise
         except Exception as error:  # of a class that sweeps catch, or no batch could run any more

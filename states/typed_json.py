@@ -108,7 +108,7 @@ def untagged(tree: Any) -> Any:
         return tree
     tag = _tag_of(tree)
     if not tag:
-        return {name: untagged(item) for name, item in tree.items()}
+        return _read_dict(tree)
     read, content = _READ.get(tag), tree[tag]
     if read is None:
         raise ValueError(f"the tag {tag} is unknown")
@@ -152,10 +152,6 @@ def _read_timestamp(text: str) -> datetime:
     return moment
 
 
-def _read_map(items: list[Any]) -> dict[Any, Any]:
-    return {untagged(name): untagged(item) for name, item in items}
-
-
 def _read_dict(inside: dict[str, Any]) -> dict[str, Any]:
     return {name: untagged(item) for name, item in inside.items()}
 
@@ -181,7 +177,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "$uuid": UUID,
     "$double": {"NaN": nan, "Infinity": inf, "-Infinity": -inf}.__getitem__,
     "$tuple": lambda items: tuple(map(untagged, items)),
-    "$map": _read_map,
+    "$map": lambda items: {untagged(name): untagged(item) for name, item in items},
     "$dict": _read_dict,
     "$until": _read_until,
     "$schema": _read_version,

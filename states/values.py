@@ -93,7 +93,7 @@ class Versioned(NamedTuple):
     value: Any
 
 
-def own(value: Any) -> Any:
+def own_copy(value: Any) -> Any:
     """Return `value`, or a copy if it can be changed in place."""
     kind = type(value)
     if kind in IMMUTABLE:
@@ -103,6 +103,6 @@ def own(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def own_all(values: Sequence[Any]) -> Sequence[Any]:
-    """Return `values`, each as :func:`own` does; no changeable object comes twice."""
-    return values if IMMUTABLE.issuperset(map(type, values)) else [*map(own, values)]
+def own_copies(values: Sequence[Any]) -> Sequence[Any]:
+    """Return `values`, each as :func:`own_copy` does; no changeable object comes twice."""
+    return values if IMMUTABLE.issuperset(map(type, values)) else [*map(own_copy, values)]

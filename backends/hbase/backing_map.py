@@ -7,7 +7,7 @@ from typing import Any
 
 from trident.backends.hbase.connections import reading_rows, thrift
 from trident.backends.hbase.family import Family
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.backing_map import Range, ReadingMap, between
 from trident.states.errors import SerializationError
 from trident.states.keys import CONTROL_KEY
@@ -52,7 +52,7 @@ class HBaseMap(ReadingMap):
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Store `values` so that they show: at the servers' time, or at the newest version."""
         rows = self._rows(keys)
-        cells = finished(self._reading_cells(rows)).values()
+        cells = finish_read(self._reading_cells(rows)).values()
         newest = max((cell.timestamp for cell in cells), default=0)
         self._put(rows, values, newest if newest >= _FIRST_VERSION else _SERVERS_TIME)
 

@@ -29,7 +29,7 @@ from trident.backends.memcached.wire import (
     read_stored,
     set_request,
 )
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
@@ -66,7 +66,7 @@ class MemcachedMap(ReadingMap):
         return [value for value, _ in (yield from self._reading_versioned(keys))]
 
     def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[Any, Any]]:
-        return finished(self._reading_versioned(keys))
+        return finish_read(self._reading_versioned(keys))
 
     def _reading_versioned(self, keys: Sequence[bytes]) -> Reading[list[tuple[Any, Any]]]:
         if not keys:
@@ -121,7 +121,7 @@ class MemcachedMap(ReadingMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with lent(self._nodes) as connections:
-            records, versions = zip(*finished(self._reading_controls(connections)), strict=True)
+            records, versions = zip(*finish_read(self._reading_controls(connections)), strict=True)
 
             def put(shards: Sequence[int]) -> bool:
                 requests = [

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
 from trident.backends.pool import Pool, closed_after_error
 from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.errors import MissingDriverError, SerializationError, StateUnavailableError
 
 # What an item needs beside its key and value: a header of 48 bytes, the version's 8, a NUL behind
@@ -215,7 +215,7 @@ class NodeRequest(Generic[T]):
 
 def exchange(requests: Sequence[NodeRequest[T]], timeout: float) -> list[T]:
     """Make all requests together and return their answers; see :func:`exchanging`."""
-    return finished(exchanging(requests, timeout))
+    return finish_read(exchanging(requests, timeout))
 
 
 def exchanging(requests: Sequence[NodeRequest[T]], timeout: float) -> Reading[list[T]]:

@@ -14,7 +14,7 @@ from typing import Any
 from trident.backends.redis.connections import Command, Make
 from trident.backends.redis.control import replace
 from trident.backends.redis.sharded_map import ShardedMap, each_once
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.errors import CorruptStateError
 from trident.states.sharding import least_control, spread
 
@@ -31,7 +31,7 @@ class RedisClusterMap(ShardedMap):
         return least_control((yield from self._reading_records()), self.where)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        found = finished(self._reading_records())
+        found = finish_read(self._reading_records())
 
         def put(shards: Sequence[int]) -> bool:
             changes = {shard: [self._change(shard, new, found[shard])] for shard in shards}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from trident.backends.pool import Pool, closed_after_error
 from trident.backends.redis.errors import explain
 from trident.backends.sockets import CONNECT_SECONDS
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.errors import MissingDriverError
 
 Address = tuple[str, int]
@@ -151,7 +151,7 @@ def exchange(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Sequence[Sequence[Any]]:
     """Send each server its commands, all servers at once, and return their answers in order."""
-    return finished(exchanging(wires, commands))
+    return finish_read(exchanging(wires, commands))
 
 
 def exchanging(

@@ -30,7 +30,7 @@ from trident.backends.redis.errors import wrong_type
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout, chunks
 from trident.backends.redis.masters import Masters
-from trident.states.asking import Reading, finished
+from trident.states.asking import Reading, finish_read
 from trident.states.backing_map import ReadingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.sharding import Sharding
@@ -213,7 +213,7 @@ class ShardedMap(ReadingMap):
 
     def _exchange(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""
-        return finished(self._exchanging(commands))
+        return finish_read(self._exchanging(commands))
 
     def _exchanging(self, commands: Mapping[int, Sequence[Make]]) -> Reading[dict[int, list[Any]]]:
         by_node = self._by_node(commands)

@@ -21,7 +21,7 @@ from trident.states.kinds.kind import Kind
 from trident.states.maps.pending import PendingUpdates
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
-from trident.states.values import IMMUTABLE, Versioned, own
+from trident.states.values import IMMUTABLE, Versioned, own_copy
 
 Update = Callable[[Any], Any]
 
@@ -116,7 +116,7 @@ class MapAttempt:
                 continue
             if key in updated:
                 [start] = self._alive([updated[key]])
-            value = updated[key] = update(own(start))
+            value = updated[key] = update(own_copy(start))
             values.append(value)
         _check_longs(keys, values)
         self._pending.put(list(updated), list(updated.values()))
@@ -209,7 +209,7 @@ class MapAttempt:
             for position, key in enumerate(called):
                 if key in values:
                     [start] = self._alive([values[key]], [key])
-                    values[key] = updates[position](own(start))
+                    values[key] = updates[position](own_copy(start))
         _check_longs(keys, list(values.values()))
         made = self._with_moments(keys, list(values.values()), befores)
         entries = self._kind.write(made, befores, self.record)

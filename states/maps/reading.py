@@ -23,7 +23,7 @@ from trident.states.map_state import ITupleCollection, Key, ReadOnlyMapState, Re
 from trident.states.state import ReadOnlyState, State
 from trident.states.table.adapters import SerializedTable
 from trident.states.table.table import Table
-from trident.states.values import StateType, own_all
+from trident.states.values import StateType, own_copies
 
 T = TypeVar("T")
 
@@ -310,13 +310,13 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         if len(distinct) == len(keys):
             return values
         found = dict(zip(distinct, values, strict=True))
-        return [*own_all([*map(found.__getitem__, keys)])]
+        return [*own_copies([*map(found.__getitem__, keys)])]
 
     def _values(self, entries: Sequence[Any]) -> list[Any]:
         """Return the values of entries, which the caller may change."""
         values = list(alive(self._kind.read(entries, self._cut), self._moment))
         # A store of bytes makes new objects; any other one may return its own.
-        return values if self._makes_values else [*own_all(values)]
+        return values if self._makes_values else [*own_copies(values)]
 
     def get(self) -> Any:
         [value] = self.multiGet([self._key])

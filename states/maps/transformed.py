@@ -17,7 +17,7 @@ from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import Key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import masked
-from trident.states.values import Versioned, own
+from trident.states.values import Versioned, own_copy
 
 Transform = Callable[[Key, Any], tuple[Key, Any] | None]
 """Makes a key and a value of a key and its value; returns None to leave both out."""
@@ -89,7 +89,7 @@ class TransformedEntries:
         kept = value if isinstance(value, KeepUntil) else None
         try:
             # A copy: the value may be the state's own, and the function may change it in place.
-            made: Any = self._transform(key, own(kept.value if kept else value))
+            made: Any = self._transform(key, own_copy(kept.value if kept else value))
         except Exception as error:
             raise CopyError(
                 f"of the key {_shown(key)} nothing can be made: {type(error).__name__}: "

@@ -17,7 +17,7 @@ from trident.states import (
     ReadOnlyState,
     WrappedMap,
 )
-from trident.states.asking import Reading, Wait, asked, finished, wait_for
+from trident.states.asking import Reading, Wait, begin_read, finish_read, wait_for
 from trident.states.control import ControlRecord
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import read_each
@@ -33,10 +33,10 @@ class Remote(MemoryMap):
         self.told: list[str] = [] if told is None else told
 
     def multiGet(self, keys: Sequence[bytes]) -> Sequence[Any]:
-        return finished(self._read(keys))
+        return finish_read(self._read(keys))
 
     def ask(self, keys: Sequence[bytes]) -> Wait[Sequence[Any]]:
-        return asked(self._read(keys))
+        return begin_read(self._read(keys))
 
     def _read(self, keys: Sequence[bytes]) -> Reading[Sequence[Any]]:
         self.told.append("asked")
@@ -45,10 +45,10 @@ class Remote(MemoryMap):
         return super().multiGet(keys)
 
     def getControl(self) -> bytes | None:
-        return finished(self._read_control())
+        return finish_read(self._read_control())
 
     def askControl(self) -> Wait[bytes | None]:
-        return asked(self._read_control())
+        return begin_read(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:
         self.told.append("asked for the record")
@@ -152,7 +152,7 @@ def test_where_one_read_fails_the_others_are_given_up() -> None:
             ended.append(name)
 
     with pytest.raises(ValueError, match="broken"):
-        wait_for([asked(read(name)) for name in ("first", "broken", "last")])
+        wait_for([begin_read(read(name)) for name in ("first", "broken", "last")])
     assert sorted(ended) == ["broken", "first", "last"]
 
 

@@ -17,7 +17,7 @@ from trident.kernels.type_check import TypeCheckKernel
 from trident.operations.counters import count_bad
 from trident.operations.dead_letters import letter
 from trident.operations.vectorised import Vectorised
-from trident.states.values import own_all
+from trident.states.values import own_copies
 from trident.tuples.block import NOTHING, Block, joined
 from trident.tuples.value_types import python_type
 
@@ -77,7 +77,7 @@ class SparingKernel(BlockKernel):
         fresh = block.between(0, block.length)  # makes its own values of Arrow columns
         lists = [name for name in names if fresh.arrow(name) is None]
         with task._replace(unnamed=False).at(self.step):
-            return fresh.added({name: own_all(fresh.values(name)) for name in lists})
+            return fresh.added({name: own_copies(fresh.values(name)) for name in lists})
         raise AssertionError  # it never comes here
 
     def _run_tuples(self, block: Block, task: Task, bad: list[str]) -> Block:

@@ -27,7 +27,7 @@ from trident.states.keys import decode_key
 from trident.states.maps.stored_map import StoredMap
 from trident.states.schema import ValueSchema
 from trident.states.updaters import ValueUpdater
-from trident.states.values import own
+from trident.states.values import own_copy
 from trident.tuples import tuple_type
 from trident.tuples.fields import Fields
 
@@ -136,7 +136,7 @@ class Aggregates(Contents):
                 if not values:
                     continue
                 first, *others = values
-                total = reduce(self._combine, others, own(first)) if others else first
+                total = reduce(self._combine, others, own_copy(first)) if others else first
             to.window = window
             to.emit((total,))
 
@@ -378,18 +378,18 @@ class SlidingAggregate:
             self._drop()
         for number in range(self._panes.stop, panes.stop):
             value = self._value(number)
-            self._total = self._combine(self._total, value) if self._newer else own(value)
+            self._total = self._combine(self._total, value) if self._newer else own_copy(value)
             self._newer.append(value)
         self._panes = panes
         if not self._older:
-            return own(self._total)
+            return own_copy(self._total)
         oldest = self._older[-1]
-        return self._combine(own(oldest), self._total) if self._newer else own(oldest)
+        return self._combine(own_copy(oldest), self._total) if self._newer else own_copy(oldest)
 
     def _drop(self) -> None:
         if not self._older:
             while self._newer:
-                value = own(self._newer.pop())
+                value = own_copy(self._newer.pop())
                 behind = self._older[-1] if self._older else None
                 self._older.append(self._combine(value, behind) if self._older else value)
         self._older.pop()
