@@ -153,24 +153,24 @@ class OtherLogError(StateError):
     prefix: str | None = None
     """The state's prefix, if that isn't its name."""
     removal: str = ""
-    """What removes the state, if no command does."""
+    """How to remove the state, if no command does."""
 
     def __str__(self) -> str:
         moved, removal = "", self.removal
         removal = removal or "python -m trident state drop URL (in memory: make a new Factory)"
         if self.prefix is not None and not self.removal:
             moved = (
-                f"It has the prefix {self.prefix!r}. If it was built anew under that (python -m "
-                "trident rebuild), it is the state that readers find: start with the checkpoint "
-                "that has built it, and drop nothing with that prefix. "
+                f"It has the prefix {self.prefix!r}. If it was built anew under that prefix "
+                "(python -m trident rebuild), readers use it: start with the checkpoint that has "
+                "built it, and drop nothing with that prefix. "
             )
         return (
             f"state {self.state} belongs to another checkpoint: its log id is {self.found}, this "
             f"checkpoint's is {self.expected}. {moved}If a run of that checkpoint is alive, stop "
             "it. To continue that state, start with that checkpoint, or here with "
-            "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
-            f"adopt=Adopt.from_states('{self.found}', in_flight='committed' or 'burn'); to begin "
-            f"anew, give the state another name, or remove what is there: {removal}."
+            "adopt=Adopt.from_checkpoint(<its path>); if that checkpoint is lost or never existed, "
+            f"with adopt=Adopt.from_states('{self.found}', in_flight='committed' or 'burn'). To "
+            f"begin anew, give the state another name, or remove the old one: {removal}."
         )
 
 
@@ -217,8 +217,8 @@ class KeyTypeError(StateError):
     """One of its keys."""
 
     _template: ClassVar[str] = (
-        "{place}: the key {found} was asked for, which never equals one of its keys: their fields "
-        "are ({types}), as in {example}. Ask with values of these types."
+        "{place}: the key {found} was asked for, which can't be one of its keys: their fields are "
+        "({types}), as in {example}. Ask with values of these types."
     )
 
 
@@ -246,7 +246,7 @@ class NoStateError(StateError):
             listed = [*near, *(other for other in self.others if other not in near)]
             found = ", ".join(map(repr, listed[:_SHOWN]))
             found += f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-            there = " A short look finds no state there at all: is the place mistyped?"
+            there = " No other state was found there: is the place mistyped?"
             if found:
                 there = (
                     f" States there have the prefixes: {found}. Give it with prefix=; that of a "
@@ -271,11 +271,11 @@ class UnownedStateError(StateError):
     """An entry, or whatever is there."""
 
     _template = (
-        "state {state} can't begin: there is {found} already, and no control record. Where "
-        "Storm wrote it, start with a new checkpoint and adopt=Adopt.from_storm(<txid>): of opaque "
+        "state {state} can't begin: there is {found} already, and no control record. If Storm "
+        "wrote it, start with a new checkpoint and adopt=Adopt.from_storm(<txid>): of opaque "
         "state the last batch that Storm committed, of transactional state the highest txid "
         "among the values, of plain values any number from 1 (docs/protocol.md, \"Storm's "
-        'state"). Otherwise give the state another prefix, or remove what is there; if its '
+        'state"). Otherwise give the state another prefix, or remove the entries; if the '
         "control record was lost, restore the store from a backup."
     )
 
@@ -311,13 +311,13 @@ class MovedStateError(StateError):
             return (
                 f"the state with the prefix {self.prefix!r} is about to take the place of state "
                 f"{self.state}, which nothing updates any more. Give the same command (python -m "
-                "trident rebuild, or state swap) once more, which goes on where it ended."
+                "trident rebuild, or state swap) again to finish."
             )
         return (
             f"the state with the prefix {self.prefix!r}, which was built anew, has taken the place "
-            f"of state {self.state}: readers find that one, and nobody would read what is written "
-            "here. Stop this topology, and start it with the checkpoint of the one that has built "
-            "it."
+            f"of state {self.state}: readers use that one, and nobody would read new values of "
+            "this one. Stop this topology, and start it with the checkpoint that has built the "
+            "other state."
         )
 
 
@@ -333,15 +333,14 @@ class UnfinishedCopyError(StateError):
     def __str__(self) -> str:
         if self.log_id == DROPPING:
             return (
-                f"state {self.state} is being removed, and not all of it is gone: it can be "
-                "neither read nor updated. Give the same command (python -m trident state drop "
-                "URL --yes) once more, which goes on where it ended."
+                f"state {self.state} is being removed, and can be neither read nor updated. Give "
+                "the same command (python -m trident state drop URL --yes) again to finish."
             )
         return (
             f"state {self.state} is an unfinished copy of the state whose log id is {self.log_id}, "
-            "and can be neither read nor updated. Finish it: give the same command (python -m "
-            "trident state copy FROM TO) once more, which goes on where it ended. Or remove what "
-            "is there (python -m trident state drop URL), or give the state another prefix."
+            "and can be neither read nor updated. Give the same command (python -m trident state "
+            "copy FROM TO) again to finish. Or remove the copy (python -m trident state drop URL), "
+            "or give the state another prefix."
         )
 
 
@@ -445,11 +444,11 @@ class LostPlanError(StateError):
     def __str__(self) -> str:
         return (
             f"{_placed(self)} has begun {_shown(self.found)} with tuples that this log does not "
-            "know: the checkpoint has lost the entry that planned them, or another copy of it has "
-            "run. Planned anew the batch may hold others, and what it has written already would "
-            "count too. Restore the checkpoint with that entry; or checkpoint and store from "
-            "backups of one moment; or accept it, and run the batch with the tuples that it gets "
-            "now, where keys that it has updated already keep what the lost ones made of them: "
+            "know: the checkpoint has lost the entry with the batch's plan, or another copy of the "
+            "checkpoint has run. A new plan may have other tuples, and what the lost plan has "
+            "written would count too. Restore the checkpoint with that entry; or checkpoint and "
+            "store from backups of one moment; or accept it, and run the batch by a new plan, in "
+            "which keys that the lost plan has updated keep its updates: "
             f"accept_loss={{{self.state!r}: {self.found.txid}}}."
         )
 

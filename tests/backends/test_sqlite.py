@@ -628,7 +628,7 @@ def test_a_mistyped_prefix_says_which_states_the_file_has(opened: Opener, path: 
 
 
 def test_a_file_that_is_not_there_has_no_state(path: Path) -> None:
-    with pytest.raises(NoStateError, match=f"in {path}, or it has not begun. A short look"):
+    with pytest.raises(NoStateError, match=f"in {path}, or it has not begun. No other state"):
         sqlite.opaque(path).makeState().multiGet([("k",)])
     assert not path.exists()
 
