@@ -217,16 +217,10 @@ class SerializedTable(Layer):
             raise naming_key(error, self._dump, keys, entries) from None
         return self._below.write(keys, data)
 
-    def entries(self) -> Sequence[tuple[Any, Any]]:
-        return self._load(self._below.entries())
-
-    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return map(self._load, self._below.pages(part))
-
     def _dump(self, entries: Sequence[Any]) -> Sequence[bytes]:
         return self._kind.dumps(entries, self._serializer)
 
-    def _load(self, found: Sequence[tuple[Any, bytes]]) -> Sequence[tuple[Any, Any]]:
+    def _listed(self, found: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
         entries = self._kind.loads([data for _, data in found], self._serializer)
         return [(key, entry) for (key, _), entry in zip(found, entries, strict=True)]
 

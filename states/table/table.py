@@ -117,10 +117,14 @@ class Layer(Table):
         self._below.add(keys, amounts)
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
-        return self._below.entries()
+        return self._listed(self._below.entries())
 
     def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return self._below.pages(part)
+        return map(self._listed, self._below.pages(part))
+
+    def _listed(self, found: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+        """Return the keys and entries of this table for listed ones of the table below."""
+        return found
 
 
 class LayeredMap(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trident.states.asking import Wait
@@ -27,16 +27,10 @@ class UpgradingTable(Layer):
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         return self._below.write(keys, self._map_values(self._add_version, keys, entries))
 
-    def entries(self) -> Sequence[tuple[Any, Any]]:
-        return self._upgrade(self._below.entries())
-
-    def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return map(self._upgrade, self._below.pages(part))
-
     def _add_version(self, key: bytes, value: Any) -> Any:
         return self._schema.kept(value)
 
-    def _upgrade(self, found: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+    def _listed(self, found: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
         keys = [key for key, _ in found]
         entries = self._map_values(self._schema.current, keys, [entry for _, entry in found])
         return list(zip(keys, entries, strict=True))
