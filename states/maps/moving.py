@@ -1,14 +1,6 @@
 """Puts states that were built anew in the place of old ones, by changing the old control records.
 
-Another log has built the new state beside the old one, in the same store. The changed record names
-the new prefix. Readers, who read the record before each query, follow it and begin the query anew.
-It is also the old state's fence: the old run's next write, begin, ready or announcement finds
-another record than its own.
-
-Several states of one log move together. First the records of all but the first say that they move
-*once* the first has, and to which prefix: from then on nothing updates these states, and readers
-still find the old ones. Then the first record is changed, which decides for all. A database with
-readers of its own changes all records in one transaction.
+"Moves" in docs/protocol.md says what readers and runs do then, and how several states move at once.
 """
 
 from __future__ import annotations
