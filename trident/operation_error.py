@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trident.states.errors import TridentError
@@ -15,31 +16,13 @@ _FRAMES = 3
 _MESSAGE_LINES = 3
 
 
+@dataclass(eq=False, repr=False)
 class OperationError(TridentError):
     """A user's operation raised; the run stops, and the batch is kept.
 
     The text is at most fifteen lines: the exception, the user's frames, the step and the line
-    that declared it, the batch, the partition and the tuple. ``details`` has the whole traceback.
-    All arguments are strings and numbers, so that it crosses processes by pickle or JSON.
-
-    Parameters
-    ----------
-    error : str
-        The exception's class and message.
-    frames : sequence of str
-        The user's frames, the innermost last, a file and a source line each.
-    step : str
-        The step of the topology, as in ``explain()``.
-    declared : str
-        ``file:line`` of the call that declared the step.
-    txid, attempt : int or None
-        The batch and its attempt; None outside a batch, as in a DRPC query.
-    partition : int or None
-        The partition, from 0.
-    row : str or None
-        The tuple at hand, shortened; None where the step had none or many.
-    details : str
-        The complete traceback.
+    that declared it, the batch, the partition and the tuple. Its fields are texts and numbers, so
+    that it crosses processes by pickle or JSON.
 
     Examples
     --------
@@ -51,31 +34,29 @@ class OperationError(TridentError):
       with the tuple a=1, b=0
     """
 
-    def __init__(
-        self,
-        error: str,
-        frames: Sequence[str],
-        step: str,
-        declared: str,
-        txid: int | None,
-        attempt: int | None,
-        partition: int | None,
-        row: str | None,
-        details: str,
-    ) -> None:
-        super().__init__(
-            error, tuple(frames), step, declared, txid, attempt, partition, row, details
-        )
-        self.error = error
-        self.frames = tuple(frames)
-        self.step = step
-        self.declared = declared
-        self.txid = txid
-        self.attempt = attempt
-        self.partition = partition
-        self.row = row
-        self.details = details
+    error: str
+    """The exception's class and message."""
+    frames: Sequence[str]
+    """The user's frames, the innermost last: a file and a source line each."""
+    step: str
+    """The step of the topology, as in ``explain()``."""
+    declared: str
+    """``file:line`` of the call that declared the step."""
+    txid: int | None
+    """The batch; None outside a batch, as in a DRPC query."""
+    attempt: int | None
+    """The attempt of the batch; None outside a batch."""
+    partition: int | None
+    """The partition, from 0."""
+    row: str | None
+    """The tuple at hand, shortened; None if the step had none or many."""
+    details: str
+    """The complete traceback."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.cause: BaseException | None = None
+        """The exception, in the process that caught it."""
 
     def __str__(self) -> str:
         lines = _clip(self.error)
@@ -93,7 +74,7 @@ class OperationError(TridentError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # ``cause`` stays behind: a user's exception need not pickle.
+        # Without the cause: a user's exception need not pickle.
         return type(self), self.args
 
 
@@ -106,14 +87,14 @@ def operation_error(
     partition: int | None = None,
     row: str | None = None,
 ) -> OperationError:
-    """The `OperationError` for an exception that was just caught.
+    """Return the `OperationError` of an exception that was just caught.
 
-    Made where it was caught; ``cause`` is `error` in this process. Make `row` with `shown_tuple`.
+    Its ``cause`` is `error` in this process. Make `row` with `shown_tuple`.
     """
     summary = "".join(traceback.format_exception_only(error)).rstrip("\n")
-    shown = OperationError(
+    made = OperationError(
         summary,
-        _frames(error),
+        _shown_frames(error),
         step,
         declared,
         token.txid if token else None,
@@ -122,12 +103,12 @@ def operation_error(
         row,
         "".join(traceback.format_exception(error)),
     )
-    shown.cause = error
-    return shown
+    made.cause = error
+    return made
 
 
 def shown_tuple(fields: Sequence[str], row: Sequence[Any]) -> str:
-    """A tuple in one line, every long value shortened.
+    """Return a tuple in one line, with long values shortened.
 
     Examples
     --------
@@ -144,12 +125,12 @@ def shown_tuple(fields: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def user_frames(error: BaseException) -> list[str]:
-    """The frames of an error that was just caught which are none of the library's, as Python
-    shows them, the innermost last."""
+    """Return the frames outside the library of an error that was just caught, the innermost last,
+    as Python shows them."""
     return [_shown(frame) for frame in _of_users(traceback.extract_tb(error.__traceback__))]
 
 
-def _frames(error: BaseException) -> list[str]:
+def _shown_frames(error: BaseException) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     chosen = _of_users(frames) or ([] if isinstance(error, TridentError) else frames[-1:])
     if len(chosen) > _FRAMES:

@@ -1,4 +1,4 @@
-"""A call that several ask for at once and that may hang: made once for all of them."""
+"""A call that may hang, made once for all who ask for it at the same time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ T = TypeVar("T")
 
 
 class SharedCall(Generic[T]):
-    """Calls something in a thread of its own, never twice at the same time.
+    """Calls a function in a thread of its own, never twice at the same time.
 
-    So whoever asks, however often, costs one thread at most, also where the call never returns.
-
-    Its outcome is handed for `fresh` seconds to those who ask later.
+    So any number of requests costs one thread at most, even if the call never returns. For `fresh`
+    seconds the outcome is the answer to later requests too.
     """
 
     def __init__(self, call: Callable[[], T], fresh: float) -> None:
@@ -29,19 +28,19 @@ class SharedCall(Generic[T]):
 
     @property
     def under_way(self) -> float:
-        """For how many seconds the call has been running; 0 where it isn't."""
+        """For how many seconds the call has been running; 0 if it isn't."""
         with self._lock:
             running = self._future is not None and not self._future.done()
             return monotonic() - self._began if running else 0.0
 
     def ask(self) -> Future[T]:
-        """Return what has the outcome, or will have it; begins the call where that is due."""
+        """Return the future of the outcome; begin the call if no recent outcome is known."""
         with self._lock:
             future = self._future
             if future is not None and (not future.done() or self._is_fresh()):
                 return future
             future = self._future = Future()
-            future.set_running_or_notify_cancel()  # one who waits no more ends it for nobody
+            future.set_running_or_notify_cancel()  # a waiter must not cancel it for others
             self._began = monotonic()
         Thread(target=self._run, args=(future,), name="trident-asks", daemon=True).start()
         return future
@@ -49,12 +48,12 @@ class SharedCall(Generic[T]):
     async def within(self, seconds: float) -> T:
         """Return the outcome, without blocking the event loop.
 
-        Raises TimeoutError where there is none in so many seconds. One that has been waited for as
-        long is not waited for again: else each who waits would be kept until it ends.
+        Raises TimeoutError if there is none after `seconds`, and at once if the call has been
+        running for longer: otherwise each request would wait as long for a call that hangs.
         """
         if self.under_way < seconds:
             waiting = asyncio.wrap_future(self.ask())
-            # Else asyncio would log what the call raised that nobody waited for.
+            # Otherwise asyncio would log the error of a call that nobody waited for.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
             if (await asyncio.wait([waiting], timeout=seconds))[0]:
                 return waiting.result()
