@@ -25,7 +25,7 @@ from trident.server.http_protocol import http_protocol
 from trident.server.responses import response
 from trident.server.thrift_connection import Fields, ThriftConnection
 from trident.testing.servers.redis import RedisServer
-from trident.wire.thrift_binary import CALL, framed, written_message
+from trident.wire.thrift_binary import CALL, framed, message_bytes
 
 _LINES = [("the cat sat on",), ("the dog ran",), ("a man walked",)]
 _CALLS = 3_000
@@ -38,7 +38,7 @@ def _http(function: str) -> bytes:
 
 
 def _thrift(function: str) -> bytes:
-    return framed(written_message("execute", CALL, 0, {1: function, 2: QUESTION}))
+    return framed(message_bytes("execute", CALL, 0, {1: function, 2: QUESTION}))
 
 
 _HTTP, _THRIFT = _http("words"), _thrift("words")

@@ -63,8 +63,8 @@ from trident.wire.thrift_binary import (
     REQUEST_ID,
     Message,
     framed,
+    message_bytes,
     read_message,
-    written_message,
 )
 
 
@@ -427,7 +427,7 @@ def test_over_http_and_thrift_the_id_goes_with_the_request() -> None:
 
 def asked_over_thrift(port: int | None, args: str, request_id: bytes) -> Message:
     """What a client is told that sends the bytes as the id of a deposit."""
-    sent = written_message("execute", CALL, 0, {1: "deposit", 2: args, REQUEST_ID: "~"})
+    sent = message_bytes("execute", CALL, 0, {1: "deposit", 2: args, REQUEST_ID: "~"})
     sent = sent.replace(b"\0\0\0\1~", len(request_id).to_bytes(4, "big") + request_id)
     with socket.create_connection(("127.0.0.1", port or 0), PATIENCE) as connection:
         connection.sendall(framed(sent))

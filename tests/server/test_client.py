@@ -39,7 +39,7 @@ from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.states.errors import StateUnavailableError
 from trident.wire.errors import read_error
-from trident.wire.thrift_binary import EXCEPTION, framed, written_message
+from trident.wire.thrift_binary import EXCEPTION, framed, message_bytes
 
 FAILURES: dict[str, DRPCError] = {
     "timeout": DRPCTimeoutError("f", 1.5, 7),
@@ -317,7 +317,7 @@ def storm(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
 
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-NO_METHOD = framed(written_message("knowsIds", EXCEPTION, 0, {1: "Invalid method name", 2: 1}))
+NO_METHOD = framed(message_bytes("knowsIds", EXCEPTION, 0, {1: "Invalid method name", 2: 1}))
 
 
 @pytest.mark.parametrize(

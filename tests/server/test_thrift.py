@@ -33,7 +33,7 @@ from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.server.thrift_connection import ThriftConnection, calls
-from trident.wire.thrift_binary import ThriftError, framed, read_message, written_message
+from trident.wire.thrift_binary import ThriftError, framed, message_bytes, read_message
 
 TYPES = STORM.DRPCExceptionType
 
@@ -238,14 +238,14 @@ def test_a_client_that_has_gone_without_a_word_is_found_out() -> None:
 
 def test_a_call_that_there_is_not_is_thrifts_own_exception(server: DRPCServer) -> None:
     with closing(connected_to(server)) as client:
-        client.sendall(framed(written_message("getNimbusConf", 1, 7, {})))
+        client.sendall(framed(message_bytes("getNimbusConf", 1, 7, {})))
         reply = read_message(client.recv(1000)[4:])
     assert (reply.kind, reply.seqid, reply.fields[2]) == (3, 7, 1)
     assert "there are: execute" in reply.fields[1]
 
 
 def test_arguments_that_are_no_utf8_are_refused(server: DRPCServer) -> None:
-    message = written_message("execute", 1, 7, {1: "echo", 2: "abc"})
+    message = message_bytes("execute", 1, 7, {1: "echo", 2: "abc"})
     message = message.replace(b"abc", b"\xff\xfe\x80")
     with closing(connected_to(server)) as client:
         client.sendall(framed(message))
@@ -257,10 +257,10 @@ def test_arguments_that_are_no_utf8_are_refused(server: DRPCServer) -> None:
 def test_a_list_of_elements_without_bytes_is_refused_at_once() -> None:
     field = struct.pack("!bhbi", 15, 9, 0, 2**31 - 1)
     with pytest.raises(ThriftError, match="too many values"):
-        read_message(written_message("execute", 1, 0, {})[:-1] + field + b"\0")
+        read_message(message_bytes("execute", 1, 0, {})[:-1] + field + b"\0")
 
 
-_HEAD = written_message("execute", 1, 0, {})[:-1]
+_HEAD = message_bytes("execute", 1, 0, {})[:-1]
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_messages_are_those_of_a_library_for_thrift(
     theirs = buffer.getvalue()
     assert read_message(theirs) == ("execute", 1, seqid, {1: function, 2: args})
     if strict:
-        assert written_message("execute", 1, seqid, {1: function, 2: args}) == theirs
+        assert message_bytes("execute", 1, seqid, {1: function, 2: args}) == theirs
 
-    failure = written_message("execute", 2, seqid, {1: {1: args, 2: 3}})
+    failure = message_bytes("execute", 2, seqid, {1: {1: args, 2: 3}})
     reading = TBinaryProtocol(TMemoryBuffer(failure))
     assert reading.read_message_begin() == ("execute", 2, seqid)
     result = STORM.DistributedRPC.execute_result()
@@ -348,7 +348,7 @@ def fields_of_all_kinds() -> st.SearchStrategy[bytes]:
 
 @given(fields_of_all_kinds())
 def test_fields_that_nobody_asked_for_are_passed_over(fields: bytes) -> None:
-    message = written_message("execute", 1, 7, {1: "f", 2: "a"})[:-1] + fields + b"\0"
+    message = message_bytes("execute", 1, 7, {1: "f", 2: "a"})[:-1] + fields + b"\0"
     read = read_message(message)
     assert (read.fields[1], read.fields[2]) == ("f", "a")
 
@@ -382,7 +382,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
     return wire.written, ended
 
 
-_CALL = written_message("execute", 1, 7, {1: "echo", 2: "cat"})
+_CALL = message_bytes("execute", 1, 7, {1: "echo", 2: "cat"})
 
 
 @settings(max_examples=3 * settings.default.max_examples)
@@ -415,4 +415,4 @@ def test_a_call_is_the_same_however_its_bytes_come(cuts: list[int]) -> None:
         parts.append(rest[:cut])
         rest = rest[cut:]
     written, _ = asyncio.run(fed([part for part in [*parts, rest] if part]))
-    assert written == framed(written_message("execute", 2, 7, {0: "cat"})) * 2
+    assert written == framed(message_bytes("execute", 2, 7, {0: "cat"})) * 2

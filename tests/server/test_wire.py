@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trident.drpc.errors import DRPCInternalError, DRPCQueueFullError, DRPCTimeoutError
 from trident.wire.errors import ExceptionType, public_error, read_error
-from trident.wire.thrift_binary import CALL, Message, read_message, written_message
+from trident.wire.thrift_binary import CALL, Message, message_bytes, read_message
 
 
 def test_an_error_is_told_by_its_status_and_type() -> None:
@@ -21,5 +21,5 @@ def test_an_error_is_read_by_its_name_or_its_status() -> None:
 
 def test_a_message_is_read_as_it_was_written() -> None:
     fields = {1: "words", 2: "cat"}
-    found = read_message(written_message("execute", CALL, 1, fields))
+    found = read_message(message_bytes("execute", CALL, 1, fields))
     assert found == Message("execute", CALL, 1, fields)

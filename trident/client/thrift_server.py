@@ -22,8 +22,8 @@ from trident.wire.thrift_binary import (
     Fields,
     Message,
     framed,
+    message_bytes,
     read_message,
-    written_message,
 )
 
 _KEPT = 64
@@ -55,7 +55,7 @@ class ThriftServer(Server):
         connection = self._connection(idle, within)
         try:
             connection.settimeout(within.remaining())
-            connection.sendall(framed(written_message(name, CALL, 0, fields)))
+            connection.sendall(framed(message_bytes(name, CALL, 0, fields)))
             size = int.from_bytes(_receive(connection, 4, within), "big")
             reply = read_message(_receive(connection, size, within))
         except BaseException as error:

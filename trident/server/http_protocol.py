@@ -27,16 +27,16 @@ from trident.server.responses import ALWAYS, error_response, failure
 
 _MOST_HEADERS = 100
 _KEPT_BESIDES = 3_000
-"""Bytes that a request takes besides its own, while it waits for the one before it."""
+"""Bytes of memory for a request that waits for the one before it, besides its own."""
 _HOST = re.compile(rb"[^\s/?#@\\,]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 
 
 def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPProtocol]:
-    """What makes a connection of an application of its own."""
+    """Return what makes a connection for an application."""
 
     async def cancellable(scope: Scope, receive: Receive, send: Send) -> None:
-        # By the connection, when nobody waits for the answer any more.
+        # The connection cancels it when nobody waits for the answer any more.
         with suppress(asyncio.CancelledError):
             await app(scope, receive, send)
 
@@ -55,7 +55,7 @@ def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPPr
 
 
 class _Dated(ServerState):
-    """The time of day is a header of every response."""
+    """Puts the time of day into the headers of every response."""
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -63,7 +63,7 @@ class _Dated(ServerState):
 
     @default_headers.setter
     def default_headers(self, headers: object) -> None:
-        """Of uvicorn, which begins with none."""
+        """Set by uvicorn, to none."""
 
 
 class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
@@ -75,16 +75,20 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         self.access_log = False
         self._phase = "coming"
         self._running: RequestResponseCycle | None = None
-        self._waiting: dict[RequestResponseCycle, int] = {}
-        self._came = 0
+        self._waiting_bytes: dict[RequestResponseCycle, int] = {}
+        self._piece_bytes = 0
         self._clear()
 
     def _clear(self) -> None:
-        self._fed = self._head = self._first = self._size = self._fields = 0
+        """Begin to count the bytes of a request."""
+        self._head_bytes = self._header_count = self._body_bytes = 0
+        # What the parser may keep: of the piece that the request began in, and of all since it last
+        # gave a part of the body.
+        self._first_piece_bytes = self._kept_bytes = 0
         self._begun = False
         self._in_head = True
 
-    # What follows is called by the transport.
+    # Called by the transport:
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if not self._join(transport, self.limits.slow):
@@ -94,19 +98,19 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         HttpToolsProtocol.connection_made(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.among.received -= sum(self._waiting.values())
-        self._waiting.clear()
+        self.among.received -= sum(self._waiting_bytes.values())
+        self._waiting_bytes.clear()
         self.pipeline.clear()
         AnsweringConnection.connection_lost(self, exc)
         HttpToolsProtocol.connection_lost(self, exc)
 
     def _take(self, data: bytes) -> None:
-        self._came = len(data)
-        self._fed += len(data)
+        self._piece_bytes = len(data)
+        self._kept_bytes += len(data)
         self._parse(data)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that sends no more gets the answers that are due, soon."""
+        """Give a client that sends no more its answers, soon."""
         if self._phase == "ended":
             return False
         if self._begun:
@@ -124,7 +128,7 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         self.flow.resume_writing()
         super().resume_writing()
 
-    # What follows is called by all connections of the server.
+    # Called for all connections of the server:
 
     def out_of_time(self) -> None:
         if self._begun and self._phase == "coming" and not self.transport.is_closing():
@@ -143,56 +147,58 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         elif (last := self.pipeline[0][0] if self.pipeline else self._running) is not None:
             last.keep_alive = False
 
-    # What follows is called by the parser.
+    # Called by the parser:
 
     def on_message_begin(self) -> None:
         if self._ends:
             raise _Refused
         self._clear()
         self._begun = True
-        self._first = self._came  # at most; where in it the request begins isn't known
+        self._first_piece_bytes = self._piece_bytes  # at most: the request may begin within it
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._count_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._fields += 1
-        self._count(len(name) + len(value))
-        if self._in_head:  # what follows the last chunk is none of the caller's token
+        self._header_count += 1
+        self._count_head(len(name) + len(value))
+        if self._in_head:  # a token after the last chunk doesn't count
             super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         if self.url == b"*" or self.parser.get_method() == b"CONNECT":
-            self._stop(_no_method())
+            self._refuse_now(_no_method())
         if self.parser.should_upgrade():
-            return  # it is read again, without that
+            return  # it is read again, without its upgrade
         version = self.parser.get_http_version()
         if version not in ("1.0", "1.1"):
-            self._stop(error_response(505, "HTTP_VERSION", "there is HTTP/1.1 and HTTP/1.0"))
+            self._refuse_now(error_response(505, "HTTP_VERSION", "there is HTTP/1.1 and HTTP/1.0"))
         self._check_host(version)
         headers = dict(self.headers)
         coding = headers.get(b"transfer-encoding", b"chunked").lower()
         if coding != b"chunked" or (version == "1.0" and b"transfer-encoding" in headers):
-            # What a proxy before this server makes of it isn't known, so its end isn't either.
-            self._stop(failure(MalformedRequestError("its Transfer-Encoding isn't chunked alone")))
+            # A proxy before this server may read it in another way, and find another end.
+            self._refuse_now(
+                failure(MalformedRequestError("its Transfer-Encoding isn't chunked alone"))
+            )
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.limits.args:
-            self._stop(self._too_large())
+            self._refuse_now(self._too_large())
         super().on_headers_complete()
         self.cycle.transport = _Joined(self.transport, self.cycle)
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False
 
     def on_body(self, body: bytes) -> None:
-        self._fed = 0  # what is kept now is counted as the body
-        self._size += len(body)
-        if self._size > self.limits.args:
-            self._stop(self._too_large())
-        if not self.set_received(self._head + self._size):
-            self._stop(failure(self._full()))
+        self._kept_bytes = 0  # it is counted as body now
+        self._body_bytes += len(body)
+        if self._body_bytes > self.limits.args:
+            self._refuse_now(self._too_large())
+        if not self.set_received(self._head_bytes + self._body_bytes):
+            self._refuse_now(failure(self._full()))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -201,12 +207,14 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         super().on_message_complete()
         self.set_received(0)
         if self.cycle is not self._running and not self.cycle.response_complete:
-            self._waiting[self.cycle] = kept = self._head + self._size + _KEPT_BESIDES
+            self._waiting_bytes[self.cycle] = kept = (
+                self._head_bytes + self._body_bytes + _KEPT_BESIDES
+            )
             self.among.received += kept
         self._ends = self._ends or not self.cycle.keep_alive
         self._clear()
 
-    # What follows is called by the cycle of a request and its response.
+    # Called by the cycle of a request and its response:
 
     def on_response_complete(self) -> None:
         if self._running is not None:
@@ -218,7 +226,7 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         if self.untaken():
             self.pipeline.append((cycle, app))
             return
-        self.among.received -= self._waiting.pop(cycle, 0)
+        self.among.received -= self._waiting_bytes.pop(cycle, 0)
         self._running = cycle
         self._task = self.loop.create_task(cycle.run_asgi(app))
 
@@ -237,23 +245,28 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
                 except httptools.HttpParserUpgrade as upgrade:
                     data = self._without_upgrade() + data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
-            if not self._ends:  # the last request has its one answer
+            if not self._ends:  # a refused request has its answer already
                 problem = f"it is no HTTP ({str(error)[:100]})"
                 self._refuse(failure(MalformedRequestError(problem)))
         else:
-            # The parser keeps a line that has no end yet, of the head or after the last chunk.
-            if self._fed > self.limits.head:
+            # The parser keeps an incomplete line, of the head or after the last chunk.
+            if self._kept_bytes > self.limits.head:
                 self._refuse(_too_large_head())
                 return
-            # Of what came with its beginning the parser may keep a part, as long as any has come.
-            known = self._head + self._size
-            known = self._first if self._in_head else max(self._first, known)
-            if self._begun and not self.set_received(known + self._fed):
+            # The parser may keep a part of the first piece until the request is complete.
+            known = self._head_bytes + self._body_bytes
+            known = (
+                self._first_piece_bytes if self._in_head else max(self._first_piece_bytes, known)
+            )
+            if self._begun and not self.set_received(known + self._kept_bytes):
                 self._refuse(failure(self._full()))
 
     def _without_upgrade(self) -> bytes:
-        """The head again, without what asks for another protocol; for that httptools, and so
-        uvicorn, passes over the body of a request that offers HTTP/2."""
+        """Return the head again, without its upgrade.
+
+        httptools, and so uvicorn, skips the body of a request that offers another protocol, such as
+        HTTP/2.
+        """
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         lines = [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
@@ -261,37 +274,37 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
 
     def _check_host(self, version: str) -> None:
-        """Refuse a request that doesn't say once whom it is for; its target may say it too."""
+        """Refuse a request without exactly one host; a host in its target replaces it."""
         hosts = [value for name, value in self.headers if name == b"host"]
         if len(hosts) > 1 or (not hosts and version == "1.1"):
-            self._stop(failure(MalformedRequestError("it has none or several Host")))
+            self._refuse_now(failure(MalformedRequestError("it has none or several Host")))
         if hosts and not _HOST.fullmatch(hosts[0]):
-            self._stop(failure(MalformedRequestError("its Host is no host")))
+            self._refuse_now(failure(MalformedRequestError("its Host is no host")))
         if absolute := _ABSOLUTE.fullmatch(self.url):
             host, path = absolute.groups()
             others = [field for field in self.headers if field[0] != b"host"]
             self.headers[:] = [*others, (b"host", host)]
             self.url = path if path.startswith(b"/") else b"/" + path
 
-    def _count(self, size: int) -> None:
-        """So many bytes of the head have come."""
-        self._head += size
-        if self._head > self.limits.head or self._fields > _MOST_HEADERS:
-            self._stop(_too_large_head())
+    def _count_head(self, size: int) -> None:
+        """Count bytes of the head."""
+        self._head_bytes += size
+        if self._head_bytes > self.limits.head or self._header_count > _MOST_HEADERS:
+            self._refuse_now(_too_large_head())
 
-    def _stop(self, response: Response) -> None:
-        """Answer, and read no more; raised through the parser, which stops there."""
+    def _refuse_now(self, response: Response) -> None:
+        """Refuse a request, and stop the parser by an error."""
         self._refuse(response)
         raise _Refused
 
     def _refuse(self, response: Response) -> None:
-        """Take no more of this client, and end when its requests are answered, by this last."""
+        """Read no more requests, and end when the others and this one are answered."""
         self._ends = True
         self._last = _as_bytes(response)
         self._drop_incomplete()
 
     def _drop_incomplete(self) -> None:
-        """Forget a request that has come in part, and end what waits for its body."""
+        """Forget a request that has come in part, and cancel its task."""
         if self._running is not None and self._running.more_body:
             self._abandon()
         elif self.pipeline and self.pipeline[0][0].more_body:
@@ -314,7 +327,7 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
 
 
 class _Joined(asyncio.Transport):
-    """Writes the head of a response together with its body, in one packet."""
+    """Writes the head of a response with its body, in one packet."""
 
     def __init__(self, transport: asyncio.Transport, cycle: RequestResponseCycle) -> None:
         super().__init__()
@@ -333,7 +346,7 @@ class _Joined(asyncio.Transport):
         self._begun = cycle.response_started
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Write what is kept, too: a response may have no body."""
+        """Write the head that is kept, too: a response may have no body."""
         if data := b"".join((self._kept, *list_of_data)):
             self._transport.write(data)
         self._kept = b""
@@ -347,18 +360,18 @@ class _Joined(asyncio.Transport):
 
 
 class _Refused(Exception):
-    """A request was refused before its end."""
+    """A request was refused before it was complete."""
 
 
 def _as_bytes(response: Response) -> bytes:
-    """The last response of a connection as bytes."""
+    """Return the last response of a connection as bytes."""
     headers = [*_Dated().default_headers, *response.raw_headers, *ALWAYS, (b"connection", b"close")]
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
     return STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body)
 
 
 def _no_method() -> Response:
-    """Of what is asked of the server itself, or of another one by it."""
+    """The response to a request for the server itself, or for a connection to another one."""
     allowed = "GET, HEAD, POST"
     return error_response(405, "METHOD_NOT_ALLOWED", f"there is {allowed}", ("Allow", allowed))
 

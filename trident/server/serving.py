@@ -1,4 +1,4 @@
-"""All that a server answers for what it is given, whichever way requests come."""
+"""All that a server answers for the objects that it serves, whatever the protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trident.server.routes.states import state_routes
 from trident.state_service.served_states import served_states
 from trident.state_service.service import StateService
 
-_OWN = frozenset(
+_RESERVED = frozenset(
     "api drpc events figures.json healthz metrics openapi.json page plan.json state states".split()
 )
 
@@ -35,9 +35,9 @@ _OWN = frozenset(
 class Serving:
     """What is served: functions, states, figures and a page, and the routes to them.
 
-    A run has its queries; for a topology they are compiled, and its states opened for reading.
-    `others` answer the functions that none of these has. Raises DRPCUsageError for what can't be
-    served, and leaves nothing open.
+    A run has its queries. For a topology they are compiled, and its states opened for reading.
+    `others` answer the functions that no object has. Raises DRPCUsageError for an object that can't
+    be served, and leaves nothing open.
     """
 
     def __init__(self, served: Any, access: Access, limits: DRPCLimits, *others: Service) -> None:
@@ -75,11 +75,11 @@ class Serving:
         plans = [each.plan for each in local]
         self._health = Health(runs, plans)
         self.routes += figures_routes(self.figures, self._health, access)
-        here = [run.drpc for run in runs if not run.on_spark]
-        drawn = [to_dict(each.plan, on_spark=each not in here) for each in local]
-        explained = [explain(each.plan, on_spark=each not in here) for each in local]
-        of_page, self._page = page_routes(access, drawn, explained, self.figures.figures)
-        self.routes += of_page
+        without_spark = [run.drpc for run in runs if not run.on_spark]
+        drawn = [to_dict(each.plan, on_spark=each not in without_spark) for each in local]
+        explained = [explain(each.plan, on_spark=each not in without_spark) for each in local]
+        routes, self._page = page_routes(access, drawn, explained, self.figures.figures)
+        self.routes += routes
 
     def close(self, drain: float = TIMEOUT) -> None:
         """Close the states that were opened here, after `drain` seconds for answers at most."""
@@ -96,15 +96,15 @@ def _on_spark(*query: Any) -> CallQueue:
 
 
 def _check_names(functions: Iterable[str]) -> None:
-    """Refuse a function that has the name of something else in ``allow=``, or of a page."""
+    """Refuse a function with the name of a page, or of something else in ``allow=``."""
     for name in functions:
-        if name in _OWN or name.startswith("state/"):
+        if name in _RESERVED or name.startswith("state/"):
             what = "DRPCServer: this is the name of a page of the server's own, and of no function:"
             raise DRPCUsageError(what, name, (), "Give the function another name.")
 
 
 def _check(plan: Plan, *, runs_here: bool) -> None:
-    """Refuse a topology that can't be answered for here."""
+    """Refuse a topology that can't be served here."""
     for query in plan.drpc.values():
         for node in query.states:
             kind = node.state.factory.map_type

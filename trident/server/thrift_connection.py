@@ -30,16 +30,16 @@ from trident.wire.thrift_binary import (
     Message,
     ThriftError,
     framed,
+    message_bytes,
     read_head,
     read_message,
-    written_message,
 )
 
 _UNKNOWN_METHOD, _PROTOCOL_ERROR = 1, 7
 _AROUND_ARGS = 2**16
 """Bytes of a frame besides the arguments."""
 _KEPT_BESIDES = 500
-"""Bytes that a call takes besides its own, while it waits for the one before it."""
+"""Bytes of memory for a call that waits for the one before it, besides its own."""
 _SUCCESS = 0
 _KEPT_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """So a client whose machine is off is found out within two minutes."""
@@ -144,7 +144,7 @@ def calls(functions: Functions) -> Mapping[str, Method]:
 
     async def execute(fields: Fields) -> Fields:
         function, args = _texts(fields, 2)
-        # One that can't be read is refused, as the request would be applied each time it comes.
+        # An id that can't be read is refused: the request would be applied each time it comes.
         request_id = fields[REQUEST_ID] or "" if REQUEST_ID in fields else None
         return {_SUCCESS: await functions.execute(function, args, request_id=request_id)}
 
@@ -175,7 +175,7 @@ def invocations(functions: Functions, kept: Invocations) -> Mapping[str, Method]
 
 
 def _texts(fields: Fields, number: int) -> list[str]:
-    """The first arguments, which are strings."""
+    """Return the first arguments, which have to be strings."""
     found = [fields.get(index + 1) for index in range(number)]
     if not all(isinstance(each, str) for each in found):
         raise MalformedRequestError("an argument is missing, or is no UTF-8")
@@ -183,7 +183,7 @@ def _texts(fields: Fields, number: int) -> list[str]:
 
 
 def _failure(method: str, error: Exception) -> Fields:
-    """The fields of a result that is an exception which Storm's interface declares."""
+    """Return the fields of a result with an exception that Storm's interface declares."""
     if isinstance(error, DRPCAccessError):
         return {2 if method == "execute" else 1: {1: str(error)}}
     log_failure(error)
@@ -196,10 +196,10 @@ def _failure(method: str, error: Exception) -> Fields:
 
 
 def _reply(message: Message, result: Fields) -> bytes:
-    return framed(written_message(message.name, REPLY, message.seqid, result))
+    return framed(message_bytes(message.name, REPLY, message.seqid, result))
 
 
 def _exception(message: Message, kind: int, text: str) -> bytes:
-    """Thrift's own exception, of a call that no service declares."""
+    """Return Thrift's own exception, for a call that no service declares."""
     fields = {1: text, 2: kind, KNOWN_IDS: 1}
-    return framed(written_message(message.name, EXCEPTION, message.seqid, fields))
+    return framed(message_bytes(message.name, EXCEPTION, message.seqid, fields))

@@ -1,7 +1,7 @@
 """The messages of Storm's Thrift interface as bytes, and back, by Apache's library for Thrift.
 
-What is read comes from anybody, so it costs little: no string is longer than the message, nothing
-nests deeper than the library allows, and a message has `MOST_VALUES` values at most.
+Messages may come from an attacker, so reading one has to cost little: no string is longer than the
+message, structs nest no deeper than `_DEPTH`, and a message has `MOST_VALUES` values at most.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Fields = Mapping[int, Any]
 
 
 class ThriftError(ConnectionError):
-    """What was read is no message, so nothing more of the connection can be read."""
+    """A frame is not a message, so nothing more can be read of the connection."""
 
 
 class Message(NamedTuple):
@@ -50,9 +50,9 @@ class Message(NamedTuple):
 
 
 def read_message(data: bytes) -> Message:
-    """A message, of the bytes of a frame.
+    """Read a message from the bytes of a frame.
 
-    Raises ThriftError for anything else; a string that is no UTF-8 is None.
+    Raises ThriftError for other bytes. A string that is not UTF-8 is None.
     """
     reading = _Reading(data)
     head = _head(reading)
@@ -63,12 +63,12 @@ def read_message(data: bytes) -> Message:
 
 
 def read_head(data: bytes) -> Message:
-    """A message without its fields, of the bytes that its frame begins with."""
+    """Read a message without its fields, from the first bytes of its frame."""
     return _head(_Reading(data))
 
 
-def written_message(name: str, kind: int, seqid: int, fields: Fields) -> bytes:
-    """A message as bytes, without the length of its frame."""
+def message_bytes(name: str, kind: int, seqid: int, fields: Fields) -> bytes:
+    """Write a message as bytes, without the length of its frame."""
     buffer = TMemoryBuffer()
     protocol = TBinaryProtocol(buffer)
     protocol.writeMessageBegin(name, kind, seqid)
@@ -82,7 +82,7 @@ def framed(data: bytes) -> bytes:
 
 
 class _Bytes:
-    """The transport of a message that is here; the library's own takes three times as long."""
+    """The transport of a whole message; the library's own takes three times as long."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -97,11 +97,11 @@ class _Bytes:
 
 
 class _Reading(TBinaryProtocol):  # type: ignore[misc]  # the library has no types
-    """Reads a message, which may have so many values only."""
+    """Reads a message with `MOST_VALUES` values at most."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(_Bytes(data), string_length_limit=len(data))
-        self._left = MOST_VALUES
+        self._allowed = MOST_VALUES
 
     def fields(self, depth: int) -> dict[int, Any]:
         if depth == 0:
@@ -146,8 +146,8 @@ class _Reading(TBinaryProtocol):  # type: ignore[misc]  # the library has no typ
         return found
 
     def _count(self, values: int) -> None:
-        self._left -= values
-        if self._left < 0:
+        self._allowed -= values
+        if self._allowed < 0:
             raise ThriftError("it has too many values")
 
 

@@ -22,7 +22,7 @@ def drpc_routes(functions: Functions) -> list[Route]:
     called by POST only, as browsers and caches may repeat a GET, or make one by themselves.
     """
 
-    async def executed(request: Request) -> Response:
+    async def execute(request: Request) -> Response:
         name = param(request, "function", "the name of the function")
         token = token_of(request)
         if request.method == "POST":
@@ -38,12 +38,12 @@ def drpc_routes(functions: Functions) -> list[Route]:
             utf8(args, "the arguments"),
             seconds_of(request),
             token,
-            # Not X-Request-Id, which proxies hand on to whatever one request leads to.
+            # Not X-Request-Id, which proxies copy to all requests that one request leads to.
             request.headers.get(REQUEST_ID),
         )
         return response(200, answer.encode())
 
     return [
-        route("/drpc/{function}", executed, "GET", "POST"),
-        route("/drpc/{function}/{args:path}", executed),
+        route("/drpc/{function}", execute, "GET", "POST"),
+        route("/drpc/{function}/{args:path}", execute),
     ]

@@ -1,4 +1,4 @@
-"""The URLs of figures: what Prometheus reads, and whether all is well."""
+"""The URLs of figures: metrics for Prometheus, and the health."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEVER_STORED = ("Cache-Control", "no-store")
 def figures_routes(figures: ServerFigures, health: Health, access: Access) -> list[Route]:
     """The routes ``GET /metrics`` and ``GET /healthz``.
 
-    Who may not see ``"metrics"`` is told of the health the status only.
+    Callers that may not see ``"metrics"`` get only the status of the health.
     """
 
     async def metrics(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The URLs of states: from a request to what is asked, and from the answer to a response."""
+"""The URLs of states: how a request is read, and its answer sent."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ from trident.wire.errors import public_error
 STATES = "/api/v1/state"
 BATCH = ":batchGet"
 _FILE = files(__package__).joinpath("openapi.json")
-"""What can be asked, as OpenAPI describes it."""
+"""The description of all URLs, by OpenAPI."""
 _REVALIDATED = ("Cache-Control", "no-cache")
 
 
 def state_routes(
     functions: Functions, services: Sequence[StateService], served: Sequence[BaseRoute] = ()
 ) -> list[Route]:
-    """The routes to states, and to ``/openapi.json``, which says what there is to ask.
+    """The routes to states, and to ``/openapi.json``, which describes the URLs of `served`.
 
-    Where two services have a state of one name, the first answers. `served` is all that the server
-    answers.
+    If two services have a state of one name, the first answers.
     """
     routes = _StateRoutes(functions, services)
 
@@ -68,7 +67,7 @@ class _StateRoutes:
         self._functions.admit(allowed[0] if allowed else "state", token)
 
     async def list_states(self, request: Request) -> Response:
-        """Which states and functions there are, as far as the caller may ask for them."""
+        """The states and functions that the caller may ask for."""
         self.admit_to_any(token_of(request))
         seconds = self._functions.seconds(seconds_of(request))
         access = self._functions.access
@@ -77,21 +76,21 @@ class _StateRoutes:
             for name, state in self._states().items()
             if access.allowed([queue_of(name)], token_of(request))
         ]
-        told = {
-            "states": await asyncio.gather(*[self._described(state, seconds) for state in states]),
+        answer = {
+            "states": await asyncio.gather(*[self._describe(state, seconds) for state in states]),
             "functions": access.allowed(self._functions.names, token_of(request)),
         }
-        return _fresh(request, orjson.dumps(told))
+        return _fresh(request, orjson.dumps(answer))
 
     async def value(self, request: Request) -> Response:
         """The value of a state without keys."""
-        return await self._got(request, "value", "")
+        return await self._get(request, "value", "")
 
     async def key(self, request: Request) -> Response:
         """The value of a key."""
-        return await self._got(request, "key", param(request, "key", "the key"))
+        return await self._get(request, "key", param(request, "key", "the key"))
 
-    async def _got(self, request: Request, form: Form, key: str) -> Response:
+    async def _get(self, request: Request, form: Form, key: str) -> Response:
         state, service = self._named(request)
         asked = StateRequest(_read(request), form, state, key)
         return _fresh(request, await self._answer(service, asked, request))
@@ -107,7 +106,7 @@ class _StateRoutes:
         self.admit_to_any(token_of(request))
         body = utf8(await request.body(), "the body")
         named = list(named_states(body))
-        services = [self._admitted(name, token_of(request)) for name in named]
+        services = [self._admit(name, token_of(request)) for name in named]
         if any(service is not services[0] for service in services):
             problem = f"{', '.join(named)} are states of several topologies. Ask one by one"
             raise MalformedRequestError(problem)
@@ -117,7 +116,7 @@ class _StateRoutes:
     def _named(self, request: Request) -> tuple[str, StateService]:
         """The state that the path names, which the caller may read, and its service."""
         state = param(request, "name", "the name of the state")
-        return state, self._admitted(state, token_of(request))
+        return state, self._admit(state, token_of(request))
 
     def _states(self) -> Mapping[str, ServedState]:
         return {
@@ -126,7 +125,7 @@ class _StateRoutes:
             for name, state in service.states.items()
         }
 
-    def _admitted(self, state: str, token: str | None) -> StateService:
+    def _admit(self, state: str, token: str | None) -> StateService:
         """The service of a state that the caller may read."""
         self._functions.admit(queue_of(state), token)
         service = holder(self._services, state)
@@ -142,8 +141,8 @@ class _StateRoutes:
         seconds = self._functions.seconds(seconds_of(request))
         return (await service.ask_async(asked, seconds)).encode()
 
-    async def _described(self, state: ServedState, seconds: float) -> Mapping[str, Any]:
-        """A state, with the batch that it has committed last, as far as that can be read now."""
+    async def _describe(self, state: ServedState, seconds: float) -> Mapping[str, Any]:
+        """Describe a state, with its last committed batch if that can be read now."""
         txid, problem = None, state.left_out
         service = holder(self._services, state.name)
         if not problem and service is not None:
@@ -172,7 +171,7 @@ def _fields(types: Mapping[str, str | None]) -> Sequence[Mapping[str, str | None
 
 
 def _fresh(request: Request, body: bytes) -> Response:
-    """The body with its tag, or that the caller has it already."""
+    """Respond with the body and its tag, or that the caller has the body already."""
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = (("ETag", tag), _REVALIDATED)
     known = request.headers.get("if-none-match", "").split(",")
@@ -182,7 +181,7 @@ def _fresh(request: Request, body: bytes) -> Response:
 
 
 def _read(request: Request) -> Read:
-    """What is to be shown, by the query of the URL."""
+    """Read from the query of the URL what to show."""
     query = request.scope["query_string"].decode("latin-1")
     try:
         given = parse_qsl(query, keep_blank_values=True, max_num_fields=10)
@@ -198,7 +197,7 @@ def _read(request: Request) -> Read:
 
 
 def _openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
-    """The description, by OpenAPI 3.1, of those of the URLs that are answered."""
+    """Return the description, by OpenAPI 3.1, of the URLs that are answered."""
     described: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     answered = {
         path: {name: each for name, each in methods.items() if (name.upper(), path) in routes}
