@@ -416,7 +416,9 @@ def test_other_arguments_are_checked(call: Call, text: str) -> None:
 @pytest.mark.parametrize("kind", ["map<string,long>", "array<struct<a:map<string,long>>>"])
 def test_a_map_is_no_key(kind: str) -> None:
     stream = TridentTopology().newStream("bills", Frame(Column("items", kind)))
-    found = re.escape(f"no key can be of type {kind}, as is the field 'items'. Its entries have no")
+    found = re.escape(
+        f"a key can't be of type {kind}, found the field 'items'. Its entries have no"
+    )
     for call in ("groupBy", "partitionBy"):
         with pytest.raises(FieldError, match=f"{call}: {found}"):
             getattr(stream, call)("items")
@@ -559,7 +561,10 @@ def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: s
             r"join: 2 names for 3 fields 'id, a'\. The streams have 1\.id, 1\.sentence, 2\.sen",
         ),
         (lambda t, s: t.join(s, "id", s, "id", "id, a, a"), "duplicate field 'a'"),
-        (lambda t, s: t.join(s, "id", s, "id", "i, a, b", "left"), "no JoinType is \"str 'left'"),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", "left"),
+            "expected a JoinType, found \"str 'left'",
+        ),
         (
             lambda t, s: t.join(s, "id", s, "id", "i, a, b", [JoinType.INNER]),
             "expected a JoinType of each of 2 streams, found '1'",

@@ -159,13 +159,16 @@ def test_it_may_be_built_first_and_swapped_later(folder: Path, said: Said) -> No
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--state", "count", "--to", "c"], "in the same batches is updated 'total'"),
+        (["--state", "count", "--to", "c"], "the same batches also update 'total'"),
         (["--state", "cuont", "--to", "c"], "Did you mean 'count'?"),
         (["--state", "count"], "the following arguments are required: --to"),
         ([*STATES, "--to", "x"], "each --state has one --to of its own"),
         ([*STATES[:-1], "count_2"], "each --state has one --to of its own"),
-        (["--state", "count", "--to", "count", *STATES[4:]], "count has that prefix: 'count'"),
-        ([*STATES[:-1], "count"], "'count' has another state of the topology: 'count'"),
+        (
+            ["--state", "count", "--to", "count", *STATES[4:]],
+            "already has the prefix 'count'",
+        ),
+        ([*STATES[:-1], "count"], "'count' belongs to another state of the topology: 'count'"),
         (
             [*STATES[:-1], "postgresql://me:s3cret@db/shop"],
             "by its prefix; found the URL 'postgresql://***@db/shop'. Readers are led there",
@@ -240,7 +243,7 @@ def test_of_two_at_once_the_second_one_is_refused(
     said("run", f"{__name__}:lines", "--trigger", "available", "--checkpoint", f"{folder}/third")
     assert said("state", "get", f"sqlite:{folder}/states.db?prefix=count", "dog") == "3\n"
     swap = ["state", "swap", f"{__name__}:lines/total", "count"]
-    assert "has another state of the topology: 'count'" in said(*swap, status=2)
+    assert "belongs to another state of the topology: 'count'" in said(*swap, status=2)
     swap = ["state", "swap", f"sqlite:{folder}/states.db?prefix=total", "redis://h/0?prefix=x"]
     assert "found the URL 'redis://h/0?prefix=x'" in said(*swap, status=2)
 

@@ -562,7 +562,7 @@ def _plain_answers(topology: TridentTopology, stream: Any) -> object:
     [
         (_without_answers, r'newDRPCStream\("g", answers="sqlite:answers.db"\)'),
         (_read_by_a_stream, "a stream can't read a state that the requests to a function update"),
-        (_reads_other_batches, "can't read one of other batches: 'count'"),
+        (_reads_other_batches, "can't read a state of other batches: 'count'"),
         (_only_answers, "answers= is for a DRPC stream that updates a state"),
         (_until_done, "requests come at any time"),
         (_plain_answers, "the answers are kept in an opaque map"),

@@ -97,7 +97,9 @@ def test_it_updates_no_state(static: Any) -> None:
 def test_it_is_of_one_query(topology: TridentTopology, static: Any) -> None:
     joined(topology, topology.newDRPCStream("one", engine="spark"), static)
     other = topology.newDRPCStream("other", engine="spark")
-    refused(lambda: joined(topology, other, static), "of one query", "from the same DataFrame")
+    refused(
+        lambda: joined(topology, other, static), "belongs to one query", "from the same DataFrame"
+    )
     assert list(topology.plan().drpc) == ["one", "other"]
 
 
@@ -118,7 +120,7 @@ def test_a_query_on_spark_updates_no_state(topology: TridentTopology) -> None:
 def test_a_query_on_spark_keeps_no_answers(topology: TridentTopology) -> None:
     answers = MemoryMapState.Factory()
     refused(
-        lambda: topology.newDRPCStream("f", answers=answers, engine="spark"), "answers are kept"
+        lambda: topology.newDRPCStream("f", answers=answers, engine="spark"), "answers= is for"
     )
     assert not topology.plan().nodes
 

@@ -347,7 +347,7 @@ def test_a_history_that_does_not_fit_its_stream_is_refused(lines: Lines) -> None
         (None, {"until": {"value": "a"}}, "until= without history="),
         (fitting, {"until": "a"}, "takes a dict, found \"str 'a'\".*A column and a value"),
         (fitting, {"until": {}}, "takes a dict, found 'dict {}'"),
-        (fitting, {"until": {"valeu": "a"}}, "names no field 'valeu'.*Did you mean 'value'"),
+        (fitting, {"until": {"valeu": "a"}}, "names a missing field 'valeu'.*Did you mean 'value'"),
         (fitting, {"until": {"value": 1}}, "takes a string for the field 'value', found 'int 1'"),
         (fitting, {"until": {"value": None}}, "takes a string .* found 'NoneType"),
         (fitting, {"until": {"value": "a", "b": 1}}, "takes one column"),

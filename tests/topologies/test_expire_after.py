@@ -271,7 +271,7 @@ def test_what_has_expired_stays_absent_for_who_takes_the_states_over(
         ({"expire_after": None}, "time_field= says by which time entries expire, 'at'"),
         ({"expire_after": timedelta(0)}, "the time of expire_after= is above 0, found '0 ms'"),
         ({"time_field": "word"}, "a time is a long, in milliseconds, or a timestamp"),
-        ({"store": "memory:?kind=transactional"}, "entries expire in an opaque map; not so is"),
+        ({"store": "memory:?kind=transactional"}, "entries expire only in an opaque map, found"),
     ],
 )
 def test_what_can_not_expire_is_refused(options: dict[str, Any], message: str) -> None:

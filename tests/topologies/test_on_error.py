@@ -318,7 +318,7 @@ def test_on_error_is_refused_where_it_can_have_no_effect() -> None:
     stream = topology.newStream("s", FeederBatchSpout("n long"))
     with pytest.raises(PlanError, match="each: unknown on_error 'skipp'.*Did you mean 'skip'"):
         stream.each("n", inverse, "part", on_error="skipp")  # type: ignore[call-overload]
-    with pytest.raises(PlanError, match="filter: Spark fails with its expressions as a whole"):
+    with pytest.raises(PlanError, match="filter: Spark can't leave out tuples that fail"):
         stream.filter(native("n > 1"), on_error="skip")
     with pytest.raises(PlanError, match="each: a request has no on_error, found 'skip'"):
         topology.newDRPCStream("f").each("args", str.split, "word", on_error="skip")

@@ -7,10 +7,12 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from trident.errors import FieldError, OperationTypeError, described
 from trident.tuples.field_types import ddl_type
+
+T = TypeVar("T")
 
 
 def callable_name(function: Callable[..., Any]) -> str:
@@ -62,6 +64,13 @@ def return_annotation(function: Callable[..., Any]) -> object:
         return typing.get_type_hints(target).get("return")
     except (NameError, TypeError, AttributeError):  # written as text that has no meaning here
         return None
+
+
+def returned_class(function: Callable[..., T], base: type[Any]) -> type[T] | None:
+    """The class that a callable is annotated to return, if it is a subclass of `base`."""
+    made: Any = return_annotation(function)
+    known = isinstance(made, type) and issubclass(made, base) and made is not base
+    return made if known else None
 
 
 def item_annotation(returned: object) -> object:

@@ -198,7 +198,7 @@ class Builder:
             asked = [*asked, node.asks_updated]
         for state in asked:
             if self._components.of(state) not in connected:
-                what = f"{call}: requests that update a state can't read one of other batches:"
+                what = f"{call}: requests that update a state can't read a state of other batches:"
                 advice = "Let them query states that they update, or static ones."
                 raise PlanError(what, state.state.name, (), advice)
 
@@ -300,7 +300,7 @@ def _check_static(node: Node, queries: Sequence[DRPCNode], connected: Sequence[C
         what = f"{call}: Spark reads static streams, and doesn't answer the function"
         raise PlanError(what, queries[0].function, (), f"Begin it with {asked}.")
     if sum(len(each.requests) for each in connected) > 1:
-        what = f"{call}: a static stream is of one query, and this one is of another already"
+        what = f"{call}: a static stream belongs to one query, and this one belongs to another"
         raise PlanError(what, "", (), "Begin one more from the same DataFrame: it costs nothing.")
 
 

@@ -42,7 +42,7 @@ def expiry_of(
         raise PlanError(f"{call}: the time of expire_after= is above 0, found", str(duration))
     factory = declaration.factory
     if not isinstance(factory, MapStateFactory) or factory.kind is not StateType.OPAQUE:
-        what = f"{call}: entries expire in an opaque map; not so is the state"
+        what = f"{call}: entries expire only in an opaque map, found another kind of state:"
         advice = 'Give the URL of a store without kind=, as in "sqlite:counts.db".'
         raise PlanError(what, declaration.name, (), advice)
     if field is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-from trident.operations.annotations import callable_name, return_annotation
+from trident.operations.annotations import callable_name, returned_class
 from trident.operations.interfaces import Consumer
 from trident.plan.nodes import (
     DRPCNode,
@@ -135,9 +134,10 @@ def _late_write_problem(factory: StateFactory) -> str:
     opens = factory.opens
     if opens is None:
         return ""
-    made = factory.map_type or _annotated(opens)
+    make = opens.func if isinstance(opens, partial) else opens
+    made = factory.map_type or returned_class(make, IBackingMap)
     if made is None:
-        name = callable_name(opens.func if isinstance(opens, partial) else opens)
+        name = callable_name(make)
         return (
             f"whether the map that {name} makes can refuse a late write is not known (annotate "
             "what it returns); if not, a task must end before its retry writes"
@@ -145,15 +145,6 @@ def _late_write_problem(factory: StateFactory) -> str:
     if _CONDITIONAL & abilities_of(made):
         return ""
     return f"{made.__name__} can't refuse a late write, so a task must end before its retry writes"
-
-
-def _annotated(make: Callable[..., Any]) -> type[IBackingMap] | None:
-    """The class of map that a function is annotated to return, if that is more than the interface
-    `IBackingMap`."""
-    made = return_annotation(make.func if isinstance(make, partial) else make)
-    if isinstance(made, type) and issubclass(made, IBackingMap) and made is not IBackingMap:
-        return made
-    return None
 
 
 def _advice(stream: Kind, kept: StateType) -> str:

@@ -59,11 +59,11 @@ def _read_column(until: Mapping[Any, Any], declared: Fields) -> tuple[str, Any]:
         raise PlanError("newStream: until= takes one column, found", ", ".join(map(str, until)))
     [(name, value)] = until.items()
     if name not in declared.types:
-        raise PlanError("newStream: until= names no field", str(name), declared.names)
+        raise PlanError("newStream: until= names a missing field", str(name), declared.names)
     kind = str(declared.types[name])
     if parts(kind).head not in _ORDERED:
         advice = "A time without its zone is another one in each session."
-        what = f"newStream: until= takes no {kind}, of the field"
+        what = f"newStream: until= can't take a {kind}, found the field"
         raise PlanError(what, str(name), _ORDERED, advice if kind == "timestamp_ntz" else "")
     if value is None or not fits(kind, value):
         what = f"newStream: until= takes a {kind} for the field {name!r}, found"

@@ -163,10 +163,14 @@ def _check_history(history: Any, declared: Fields, output_mode: OutputMode | Non
     found = _fields_of(history)
     if found.names != declared.names or dict(found.types) != dict(declared.types):
         advice = f"Select the stream's: {declared}."
-        raise PlanError("newStream: history= has other fields,", str(found), (), advice)
+        raise PlanError(
+            "newStream: history= has other fields than the stream, found", str(found), (), advice
+        )
     if output_mode not in (None, "append"):
         advice = "What Spark aggregates of the stream would not know the history: aggregate here."
-        raise PlanError("newStream: no history= goes with outputMode=", output_mode, (), advice)
+        raise PlanError(
+            "newStream: history= can't be given with outputMode=", output_mode, (), advice
+        )
 
 
 def new_drpc_stream(
@@ -180,7 +184,7 @@ def new_drpc_stream(
         raise PlanError(f"{call}: unknown engine", str(engine), engines)
     if engine == "spark" and answers is not None:
         advice = "Leave out one of the two: a query changes nothing, so it may be repeated."
-        what = f"{call}: answers are kept where requests update a state, which Spark doesn't do for"
+        what = f"{call}: answers= is for requests that update a state, and Spark can't do that for"
         raise PlanError(what, name, (), advice)
     with builder.together():
         source = builder.add(DRPCNode, function=name, engine=engine)
@@ -301,7 +305,7 @@ def _native(call: str, at: Position, given: Given, on_error: OnError | None) -> 
     """Add a Spark expression, which may read any field where it is not said which ones."""
     inputs, expression, outputs = given
     if on_error is not None:
-        what = f"{call}: Spark fails with its expressions as a whole, so on_error= can't go with"
+        what = f"{call}: Spark can't leave out tuples that fail, so on_error= can't be given with"
         advice = "Leave it out, and use a function that gives null, such as try_cast."
         raise PlanError(what, expression.label, (), advice)
     seen = at.fields if inputs is None else inputs
@@ -389,7 +393,9 @@ def _required_streams(call: str, types: Any, count: int) -> tuple[bool, ...]:
         isinstance(each, JoinType) for each in of_each
     ):
         advice = "Write JoinType.INNER, JoinType.OUTER or JoinType.mixed(…)."
-        raise OperationTypeError(f"{call}: no JoinType is", described(types), (), advice)
+        raise OperationTypeError(
+            f"{call}: expected a JoinType, found", described(types), (), advice
+        )
     if len(of_each) != count:
         what = f"{call}: expected a JoinType of each of {count} streams, found"
         raise PlanError(what, str(len(of_each)))
@@ -457,7 +463,7 @@ def persistent_aggregate(
     expiry = expiry_of(call, expiring, declaration, at.fields)
     if expiry is not None and group is None:
         advice = "Leave expire_after= out: an aggregate without groups is a single value."
-        raise PlanError(f"{call}: entries of groups expire, and there are none", "", (), advice)
+        raise PlanError(f"{call}: only entries of groups expire, found none", "", (), advice)
     updater: StateUpdater[Any]
     if isinstance(aggregator, CombinerAggregator):
         # The batch's own aggregates are combined with the stored ones.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from trident.errors import FieldError, OperationTypeError
+from trident.operations.annotations import returned_class
 from trident.operations.builtin import MapGet
 from trident.operations.interfaces import QueryFunction, StateUpdater, operation_name
 from trident.operations.state_updaters import (
@@ -169,12 +169,7 @@ def check_made_updatable(update: StateUpdateNode) -> None:
 
 def made_state(factory: StateFactory) -> type[State] | None:
     """The class of state that ``makeState`` is annotated to return; None where that is `State`."""
-    try:
-        made = typing.get_type_hints(type(factory).makeState).get("return")
-    except (NameError, TypeError):  # written as text that has no meaning here
-        return None
-    known = isinstance(made, type) and issubclass(made, State) and made is not State
-    return made if known else None
+    return returned_class(type(factory).makeState, State)
 
 
 def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: bool) -> str:

@@ -31,7 +31,7 @@ def check_keys(call: str, keys: Fields) -> None:
     """Refuse key fields whose type has no encoding: keys are compared and stored encoded."""
     for name, kind in keys.types.items():
         if kind is not None and not can_be_key(kind):
-            what = f"{call}: no key can be of type {kind}, as is the field"
+            what = f"{call}: a key can't be of type {kind}, found the field"
             advice = "Its entries have no order; convert it first, for example to an array."
             raise FieldError(what, name, (), advice)
 
@@ -41,7 +41,7 @@ def check_ordered(call: str, fields: Fields, advice: str) -> None:
     nulls."""
     for name, kind in fields.types.items():
         if kind is not None and parts(kind).kinds:
-            what = f"{call}: values of type {kind} have no order, as are those of the field"
+            what = f"{call}: values of type {kind} have no order, found the field"
             raise FieldError(what, name, (), advice)
 
 

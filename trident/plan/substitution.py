@@ -97,10 +97,10 @@ def plan_rebuild(
         if factories.keys().isdisjoint(prefixes):
             continue
         if group.requests is not None:
-            raise PlanError("rebuild: nothing has the history of requests, in", group.id)
+            raise PlanError("rebuild: no source has the history of requests, found", group.id)
         if left := sorted(factories.keys() - prefixes.keys()):
             advice = "One log commits them together: give each a --state and a --to."
-            raise PlanError("rebuild: in the same batches is updated", left[0], (), advice)
+            raise PlanError("rebuild: the same batches also update", left[0], (), advice)
         swaps.append([_swap(plan, name, each, prefixes[name]) for name, each in factories.items()])
         moved |= {
             name: factory.at(prefix)
@@ -117,16 +117,16 @@ def check_free_prefix(plan: Plan, factory: MapStateFactory, prefix: str) -> None
     place = factory.at(prefix).identity
     for node in plan.states:
         if node.state.factory is not factory and node.state.factory.identity == place:
-            what = f"the prefix {prefix!r} has another state of the topology:"
+            what = f"the prefix {prefix!r} belongs to another state of the topology:"
             raise PlanError(what, node.state.name, (), "Take a prefix that no state has.")
 
 
 def _swap(plan: Plan, name: str, factory: StateFactory, prefix: str) -> tuple[MapStateFactory, str]:
     if not isinstance(factory, MapStateFactory) or factory.written_by == "storm":
-        what = "rebuild: no other state can take the place of"
+        what = "rebuild: a new state can't replace"
         raise PlanError(what, f"{name}, {factory.label}", (), "Take a map over a store.")
     if factory.at(prefix).identity == factory.identity:
-        raise PlanError(f"rebuild: {name} has that prefix:", prefix, (), "Take another one.")
+        raise PlanError(f"rebuild: {name} already has the prefix", prefix, (), "Take another one.")
     check_free_prefix(plan, factory, prefix)
     return factory, prefix
 
@@ -151,5 +151,7 @@ def _begin_with_history(node: SourceNode, since: str | None) -> Mapping[str, Any
         return {"source": node.source.from_history(since)}
     if since is not None:
         advice = "Leave --from out, and give the DataFrame the option, as startingOffsets."
-        raise PlanError("rebuild: where a DataFrame begins is said by", node.stream_id, (), advice)
+        raise PlanError(
+            "rebuild: --from is not for a DataFrame, found the stream", node.stream_id, (), advice
+        )
     return {}

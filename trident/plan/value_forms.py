@@ -34,10 +34,10 @@ def with_form(
         found = "the StateSpec" if given is spec else described(given)
         raise OperationTypeError(what, found, (), advice)
     if not isinstance(factory, MapStateFactory):
-        what = f"{call}: map states keep values with a schema_version; none is"
+        what = f"{call}: only map states keep values with a schema_version, found"
         raise PlanError(what, factory.label)
     if type(factory.serializer) not in (JSONSerializer, PickleSerializer):
-        what = f"{call}: a schema_version is kept by the library's serializers only, not by"
+        what = f"{call}: only the library's serializers keep a schema_version, found"
         advice = "Let your serializer tell the forms apart."
         raise PlanError(what, type(factory.serializer).__name__, (), advice)
     return factory.of_schema(form(version, upgrade))

@@ -86,8 +86,10 @@ def window(
     times = _times(config, before)
     check_new_fields(CALL, BOUNDS if times else Fields(), key + outputs)
     streams = watched_streams(parent) if times else ()
-    given_to = key, before.select(inputs), aggregator, len(outputs)
-    updater = _updater(config, *given_to, times, streams)
+    parts = {"aggregator": aggregator, "inputs": before.select(inputs), "width": len(outputs)}
+    if isinstance(config, TimeWindow):
+        parts |= {"kind": next(iter(times.types.values()), None), "streams": streams}
+    updater = _updater(config, window=config, group=key, **parts)
     form = partial(WindowSchema, contents=updater.contents)
     declaration = builder.state(CALL, store, name, outputs, None, aggregator, form)
     _check_opaque(declaration)
@@ -113,7 +115,7 @@ def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
     update, call = windowed.parent, "lateStream"
     updater = update.updater
     if not isinstance(updater, TimeWindowUpdater) or (field := updater.time_field) is None:
-        what = f"{call}: nothing is late for the window"
+        what = f"{call}: no tuple is late for the window"
         advice = "Only windows by a field with times, withTimestampField(…), have late tuples."
         raise PlanError(what, str(getattr(updater, "window", "")), (), advice)
     stream = update.parent.parents[0]
@@ -145,12 +147,12 @@ def window_table(
         advice = "Call withTimestampField(…), or keep them with partitionPersist()."
         raise PlanError(what, str(getattr(updater, "window", "")), (), advice)
     if isinstance(updater.aggregator, Aggregator):
-        what = f"{call}: a table has one value a window; any number is emitted by"
+        what = f"{call}: a table keeps one value for each window, but any number is emitted by"
         advice = "Aggregate by a combiner or a reducer, or keep them with partitionPersist()."
         raise OperationTypeError(what, operation_name(updater.aggregator), (), advice)
     window = updater.window
     if isinstance(window, SessionWindow) and updater.lateness and not window.retracts:
-        what = f"{call}: late tuples move sessions, and nothing takes back what was emitted of a"
+        what = f"{call}: late tuples change sessions, and nothing takes back emitted ones of a"
         advice = "Call withRetractions() on the window."
         raise PlanError(what, str(window), (), advice)
     declaration = builder.state(call, store, name, Fields("windows"))
@@ -183,24 +185,14 @@ def _bounds(times: Fields) -> Fields:
     return BOUNDS.with_types(kinds * len(BOUNDS)) if kinds else Fields()
 
 
-def _updater(
-    config: BaseWindow,
-    key: Fields,
-    inputs: Fields,
-    aggregator: Any,
-    width: int,
-    times: Fields,
-    streams: tuple[str, ...],
-) -> WindowUpdater:
-    given = key, inputs, width
-    [kind] = times.types.values() or [None]
+def _updater(config: BaseWindow, **parts: Any) -> WindowUpdater:
     match config:
         case CountWindow():
-            return CountWindowUpdater(aggregator, config, *given)
+            return CountWindowUpdater(**parts)
         case DurationWindow():
-            return DurationWindowUpdater(aggregator, config, *given, kind, streams)
+            return DurationWindowUpdater(**parts)
         case SessionWindow():
-            return SessionWindowUpdater(aggregator, config, *given, kind, streams)
+            return SessionWindowUpdater(**parts)
     advice = "Write TumblingCountWindow.of(100), or another of the windows."
     raise OperationTypeError(f"{CALL}: expected a window, found", described(config), (), advice)
 

@@ -110,7 +110,7 @@ _NONE = Partitions(None, {})
 def check_time(call: str, field: str, kind: str | None) -> None:
     """Refuse a field with times that are neither milliseconds nor timestamps."""
     if kind not in (*_WHOLE, *TIMESTAMPS):
-        what = f"{call}: a time is a long, in milliseconds, or a timestamp; {kind} is the field"
+        what = f"{call}: a time is a long, in milliseconds, or a timestamp, not {kind} as in"
         raise FieldError(what, field, (), "Convert it first, in each() or map().")
 
 
