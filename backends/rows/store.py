@@ -233,7 +233,8 @@ class RowsStore(IBackingMap):
 
     def close(self) -> None:
         if self._target.staging:  # else it is a task's, and the next one may use the connection
-            self._database.engine.dispose()
+            # Not the engine's: its new pool would lose the connections of other runs.
+            self._database.engine.pool.dispose()
 
     def multiGet(self, keys: Sequence[Any]) -> NoReturn:
         raise StateError(f"{self.where}: rows are read with SQL, not by key")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.backends.rows.databases import Place
+from trident import GeneratorSpout, TridentTopology
 from trident.states.control import ControlRecord, prepare_all
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
@@ -60,6 +63,34 @@ def test_a_task_that_still_writes_when_its_attempt_is_given_up_leaves_nothing(
     other.commit(record)
     other.control.announce(other.control.ready(record))
     assert place.found() == [(9,)]
+
+
+def test_writers_with_names_of_their_own_add_to_the_same_rows_at_once(
+    place: Place, tmp_path: Path
+) -> None:
+    batches, keys = 10, 4
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    failed: list[BaseException] = []
+
+    def add(name: str) -> None:
+        topology = TridentTopology()
+        total = batches * keys
+        spout = GeneratorSpout("id long, n long", lambda n: (n % keys, 1), batch=keys, total=total)
+        rows = place.rows("id", mode="add", name=f"{place.table} {name}")
+        topology.newStream("ones", spout).partitionPersist(rows)
+        try:
+            with topology.start(checkpoint=tmp_path / name, trigger="available") as run:
+                run.awaitTermination()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [Thread(target=add, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert place.found() == [(key, 2 * batches) for key in range(keys)]
 
 
 def test_a_second_start_uses_the_staging_table_of_the_one_that_has_made_the_table(
