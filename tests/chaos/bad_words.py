@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trident.api.topology import TridentTopology
-from trident.chaos.contender import EpisodePlace, Maps, Reader, TopologyFunction, truth_of, views_of
+from trident.chaos.contender import (
+    EpisodePlace,
+    FunctionTopology,
+    Reader,
+    TopologyFunction,
+    truth_of,
+    views_of,
+)
 from trident.chaos.record import Record
 from trident.chaos.store import MapStore
 from trident.chaos.truth import Key, Reading, Truth
@@ -61,8 +68,8 @@ def counted_apart(source: Any, state: Any) -> TridentTopology:
 
 
 @dataclass(frozen=True)
-class WithLetters(Maps):
-    """Maps, and the letters of bad words: in a map beside them, or `in_folder`."""
+class WithLetters(FunctionTopology):
+    """Map states, and the letters of bad words: in a map beside them, or `in_folder`."""
 
     in_folder: bool
 
@@ -76,7 +83,7 @@ class WithLetters(Maps):
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        plan = self.declared(place, FixedBatchSpout("word string", 1), 0).plan()
+        plan = self.declare(place, FixedBatchSpout("word string", 1), 0).plan()
         letters = self._letters(place)
         if not self.in_folder:
             plan = with_dead_letters(replace(plan, on_error="dead-letter"), letters)
@@ -128,7 +135,7 @@ class LettersStore(MapStore):
     def truth_of_compared(self, record: Record) -> Truth:
         return truth_of(word_count, record)
 
-    def kept(self, make: TopologyFunction) -> Maps:
+    def topology(self, make: TopologyFunction) -> FunctionTopology:
         return WithLetters(self.factory(), topology, self.in_folder)
 
 

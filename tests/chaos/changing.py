@@ -14,11 +14,11 @@ from trident.api.topology import TridentTopology
 from trident.backends.state_spec import StateSpec
 from trident.chaos.contender import (
     Contender,
-    Declared,
     EpisodePlace,
-    KeptInMaps,
+    MapTopology,
     OwnSpout,
     Reader,
+    TopologyContender,
     TopologyFunction,
     WordSource,
 )
@@ -107,7 +107,7 @@ class OtherWords(Record):
 
 
 @dataclass(frozen=True)
-class ChangedMaps(KeptInMaps):
+class ChangedMaps(MapTopology):
     """The counts of two streams, the second of which comes, leaves and comes back.
 
     With `exchanged` it is there where it would not be otherwise.
@@ -116,12 +116,12 @@ class ChangedMaps(KeptInMaps):
     second: OwnSpout
     exchanged: bool = False
 
-    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+    def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         form, state = Form.of(place.seed, life), self.fresh(place)
         made = TridentTopology()
         streams = [made.newStream("words", source)]
         if form.both != self.exchanged:
-            streams.append(made.newStream("words2", self.second.made(place, life)))
+            streams.append(made.newStream("words2", self.second.make(place, life)))
         words = made.merge(*streams) if len(streams) > 1 else streams[0]
         ones = words.each("word", lambda word: [1], "n long").parallelismHint(form.parallelism)
         add_up(ones, "word", state, form.name, form.version)
@@ -135,10 +135,10 @@ class ChangedMaps(KeptInMaps):
 
 
 @dataclass(frozen=True)
-class Changed(Declared):
+class Changed(TopologyContender):
     """A topology that changes; each engine has it in turn, which one of `engines` says how."""
 
-    engines: tuple[Declared, Declared]
+    engines: tuple[TopologyContender, TopologyContender]
 
     def counts_all(self, life: Life) -> bool:
         return Form.of("", life.number).both
@@ -150,8 +150,8 @@ class Changed(Declared):
         except ChangedTopologyError:
             raise
         except LogMismatchError:  # a batch is under way that has, or lacks, the second stream
-            assert isinstance(engine.kept, ChangedMaps)
-            replace(engine, kept=replace(engine.kept, exchanged=True)).drive(place, life)
+            assert isinstance(engine.topology, ChangedMaps)
+            replace(engine, topology=replace(engine.topology, exchanged=True)).drive(place, life)
             engine.drive(place, life)
         except CorruptStateError as error:
             if "schema_version" in str(error):  # another driver has gone on in a later form
@@ -168,12 +168,9 @@ class BothTruth(Truth):
         for part in self._parts:
             self.whole |= part.whole
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        return tuple(self.whole)
-
     def words_in(self, reading: Reading) -> int | None:
-        found = [part.words_in(reading) for part in self._parts]
+        own = [{key: reading.get(key) for key in part.keys} for part in self._parts]
+        found = [part.words_in(each) for part, each in zip(self._parts, own, strict=True)]
         words = sum(each or 0 for each in found)
         return None if None in found or words != (reading.get(_READ) or 0) else words
 
@@ -183,7 +180,7 @@ def _counted(words: Sequence[str]) -> Iterator[Reading]:
     for word in words:
         key = (_FIRST_NAME, (word,))
         counts[key] = counts.get(key, 0) + 1
-        yield counts
+        yield {key: counts[key]}
 
 
 class ChangedStore(MapStore):
@@ -196,7 +193,7 @@ class ChangedStore(MapStore):
 
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
-    ) -> Declared:
+    ) -> TopologyContender:
         return self._changed(name, self.factory(), way, source)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
@@ -209,7 +206,7 @@ class ChangedStore(MapStore):
             advice = "Take --source opaque or transactional."
             raise UsageError("only spouts may come and go", "", (), advice)
         kept = ChangedMaps(factory, replace(source, record=self._others(source.record)))
-        engines = way.declared(name, kept, source), Way().declared(name, kept, source)
+        engines = way.contender(name, kept, source), Way().contender(name, kept, source)
         return Changed(name, kept, source, engines)
 
     def _others(self, record: Record) -> Record:

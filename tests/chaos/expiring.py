@@ -16,7 +16,7 @@ from trident.chaos.by_hand import CountedByHand, Entries, Write
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
-    Maps,
+    FunctionTopology,
     Reader,
     TopologyFunction,
     WordSource,
@@ -144,10 +144,10 @@ class ExpiringStore(MapStore):
         return Visits(seed, length)
 
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
-        return Truth(counted(record.words))
+        return Truth.of_readings(counted(record.words))
 
-    def kept(self, make: TopologyFunction) -> Maps:
-        return Maps(self.factory(), topology)
+    def topology(self, make: TopologyFunction) -> FunctionTopology:
+        return FunctionTopology(self.factory(), topology)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         return [VisitsByHand(record, MOST, self.plain())]

@@ -43,7 +43,7 @@ def test_a_driver_that_stops_itself_can_be_continued(tmp_path: Path) -> None:
     assert process.wait(30, or_stopped=True)
     assert process.stopped
     assert process.outcome is None
-    process.go_on()
+    process.resume()
     assert process.wait(30)
     assert process.outcome is DriverEnd.FINISHED
     assert life.phase == "after write"

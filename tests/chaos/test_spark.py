@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trident.backends.urls import state_from_url
-from trident.chaos.contender import EpisodePlace, Maps, truth_of
+from trident.chaos.contender import EpisodePlace, FunctionTopology, truth_of
 from trident.chaos.on_spark import (
     FrameWords,
     SparkClients,
@@ -44,7 +44,9 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     record = Record("1", 20)
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
-    contender = SparkPrograms().declared("words", Maps(factory, topology), FrameWords(record, 9))
+    contender = SparkPrograms().contender(
+        "words", FunctionTopology(factory, topology), FrameWords(record, 9)
+    )
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
     work = partial(be_program, contender, place, life)
@@ -53,7 +55,7 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
         [jvm] = [pid for pid, is_a in below(driver.pid) if is_a == "JVM"]
         driver.stop()
         wait_until(lambda: stands_still(driver.pid) and stands_still(jvm), 10)
-        driver.go_on()
+        driver.resume()
         assert driver.wait(250)
         assert driver.outcome is DriverEnd.FINISHED, driver.problem
     truth = truth_of(topology, record)
@@ -69,7 +71,7 @@ def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
     with way.served(tmp_path) as troubles, way.source("opaque", record, tmp_path) as source:
-        contender = way.declared("words", Maps(factory, topology), source)
+        contender = way.contender("words", FunctionTopology(factory, topology), source)
         for number, fate in enumerate(DRIVERS, 1):
             life = Life(number, fate, tmp_path / f"mark-{number}")
             work = partial(be_program, contender, place, life)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.contender import Declared, EpisodePlace, OwnSpout
+from trident.chaos.contender import EpisodePlace, OwnSpout, TopologyContender
 from trident.chaos.process import UNHARMED, Life
-from trident.chaos.tables import ChangedTables, Changes, ChangesTruth, TablesByHand, TablesByNumber
+from trident.chaos.tables import (
+    ChangedTables,
+    Changes,
+    TablesByHand,
+    TablesByNumber,
+    effects_of,
+    truth_of_changes,
+)
 from trident.chaos.truth import Findings, Truth
 from trident.testing.servers.promised import Served
 
@@ -21,7 +29,7 @@ def test_a_loop_is_right_where_nothing_befalls_it(loop: type[TablesByHand], tmp_
     tables = ChangedTables(database_from_url(f"sqlite:{tmp_path}/rows.db"))
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     loop(record, 9, tables).drive(place, Life(1, UNHARMED, tmp_path / "mark"))
-    truth = ChangesTruth(record)
+    truth = truth_of_changes(record)
     with tables.reading(place, truth.keys) as read:
         assert truth.differences(read()) == Findings()
 
@@ -32,9 +40,9 @@ def test_tasks_that_die_or_go_on_too_late_neither_lose_nor_double_rows(
     record = Changes("8", 70)
     tables = ChangedTables(database_from_url(postgres_server.url), tasks=True)
     place = EpisodePlace(tmp_path, f"chaos-{uuid4().hex[:8]}", "2")
-    counted = Declared("rows", tables, OwnSpout(record, 9, "opaque"))
+    counted = TopologyContender("rows", tables, OwnSpout(record, 9, "opaque"))
     counted.drive(place, Life(1, UNHARMED, tmp_path / "mark"))
-    truth = ChangesTruth(record)
+    truth = truth_of_changes(record)
     with tables.reading(place, truth.keys) as read:
         assert truth.differences(read()) == Findings()
     assert place.notes.read_text().startswith("task ")  # which of them depends on the moment
@@ -49,6 +57,9 @@ def test_a_reading_is_what_some_first_words_make_or_nothing() -> None:
 
 
 def test_tables_are_what_some_first_changes_make_or_nothing() -> None:
-    truth = ChangesTruth(Changes("7", 3))
-    assert truth.words_in(truth.after(2)) == 2
-    assert truth.words_in({**truth.after(2), ("mirror", (0,)): "?"}) is None
+    record = Changes("7", 3)
+    truth = truth_of_changes(record)
+    two = Truth(islice(effects_of(record), 2)).whole
+    assert truth.words_in(two) == 2
+    assert truth.words_in({**two, ("mirror", (0,)): "?"}) is None
+    assert truth.words_in({**two, ("rows of another driver", ()): 1}) is None

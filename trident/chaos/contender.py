@@ -108,7 +108,7 @@ class WordSource(ABC):
         """Prepare for an episode, in a process of its own."""
 
     @abstractmethod
-    def made(self, place: EpisodePlace, life: int) -> Any:
+    def make(self, place: EpisodePlace, life: int) -> Any:
         """Return what the topology of a driver reads from."""
 
 
@@ -121,7 +121,7 @@ class OwnSpout(WordSource):
     kind: str
     end: int | None = None
 
-    def made(self, place: EpisodePlace, life: int) -> Words:
+    def make(self, place: EpisodePlace, life: int) -> Words:
         return Words(self.record, self.most, place.seed, self.kind, self.end)
 
 
@@ -140,7 +140,7 @@ class FreshFactory(MapStateFactory):
         return super().named(f"{self.fresh}-{name}")
 
 
-class WhatIsKept(ABC):
+class EpisodeTopology(ABC):
     """What a topology keeps in a store, new for each episode; pickles.
 
     `reads_whole` is as a contender's.
@@ -148,16 +148,12 @@ class WhatIsKept(ABC):
 
     reads_whole: bool
 
-    def forked(self) -> WhatIsKept:
-        """Return the same for drivers that are forked, and run without Spark."""
-        return self
-
     def options(self, place: EpisodePlace) -> dict[str, Any]:
         """Return arguments with which its topology has to be started."""
         return {}
 
     @abstractmethod
-    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+    def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         """Return the topology of an episode, over a source, for one of its drivers."""
 
     @abstractmethod
@@ -166,7 +162,7 @@ class WhatIsKept(ABC):
 
 
 @dataclass(frozen=True)
-class KeptInMaps(WhatIsKept):
+class MapTopology(EpisodeTopology):
     """Map states, made by a factory."""
 
     factory: MapStateFactory
@@ -183,7 +179,7 @@ class KeptInMaps(WhatIsKept):
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
         # What it reads from doesn't matter here.
-        plan = self.declared(place, FixedBatchSpout("word string", 1), 0).plan()
+        plan = self.declare(place, FixedBatchSpout("word string", 1), 0).plan()
         with views_of(plan) as states:
             by_state: dict[str, list[tuple[Any, ...] | None]] = {}
             for name, key in keys:
@@ -205,7 +201,7 @@ class KeptInMaps(WhatIsKept):
 
 
 @dataclass(frozen=True)
-class Maps(KeptInMaps):
+class FunctionTopology(MapTopology):
     """The states of one topology.
 
     `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
@@ -213,37 +209,37 @@ class Maps(KeptInMaps):
 
     make: TopologyFunction
 
-    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+    def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         return self.make(source, self.fresh(place))
 
 
 @dataclass(frozen=True)
-class Declared(Contender):
+class TopologyContender(Contender):
     """A topology."""
 
     name: str
-    kept: WhatIsKept
+    topology: EpisodeTopology
     source: WordSource
 
     @property
     def reads_whole(self) -> bool:  # type: ignore[override]
-        return self.kept.reads_whole
+        return self.topology.reads_whole
 
     def before(self, place: EpisodePlace) -> None:
         self.source.before(place)
 
-    def declared(self, place: EpisodePlace, life: Life) -> TridentTopology:
-        return self.kept.declared(place, self.source.made(place, life.number), life.number)
+    def declare(self, place: EpisodePlace, life: Life) -> TridentTopology:
+        return self.topology.declare(place, self.source.make(place, life.number), life.number)
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
         # Attempts may fail as their tasks do; and some drivers let batches overlap.
-        options = {**place.checkpoints, **self.kept.options(place), "retries": _RETRIES}
+        options = {**place.checkpoints, **self.topology.options(place), "retries": _RETRIES}
         options |= {"max_pending": 3} if life.number % 4 == 3 else {}
-        with self.declared(place, life).start(None, trigger="available", **options) as run:
+        with self.declare(place, life).start(None, trigger="available", **options) as run:
             run.awaitTermination()
 
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
-        return self.kept.reading(place, keys)
+        return self.topology.reading(place, keys)
 
 
 @cache
@@ -269,7 +265,7 @@ def truth_of(make: TopologyFunction, record: Record) -> Truth:
 
         with watching(watch), topology.start(None, trigger="available") as run:
             run.awaitTermination()
-    return Truth(readings[: record.length])
+    return Truth.of_readings(readings[: record.length])
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class KafkaWords(WordSource):
         if producer.flush(60):
             raise TimeoutError(f"{self.servers} did not take the record within 60 s")
 
-    def made(self, place: EpisodePlace, life: int) -> Any:
+    def make(self, place: EpisodePlace, life: int) -> Any:
         size = random.Random(f"{place.seed} {life}").randint(1, self.most)
         return KafkaSpout.opaque(
             self.servers,

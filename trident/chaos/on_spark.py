@@ -22,10 +22,10 @@ from trident.batch.watchpoints import reached
 from trident.chaos.by_hand import CountedByHand
 from trident.chaos.contender import (
     Contender,
-    Declared,
     EpisodePlace,
+    EpisodeTopology,
     OwnSpout,
-    WhatIsKept,
+    TopologyContender,
     WordSource,
 )
 from trident.chaos.process import STARTING, Fate, Life, Process, run_to_end
@@ -40,8 +40,8 @@ from trident.testing.servers.connect import ConnectServer
 
 # A task whose worker was killed is tried again, more often than workers are killed.
 _SETTINGS = {"spark.master": "local[2,16]", "spark.sql.shuffle.partitions": "2"}
-_MOST_PASSES = 3
-_MOST_WORKERS = 24
+_MAX_PASSES = 3
+_MAX_WORKERS = 24
 _PATIENCE = 300.0
 _RESTARTED = "Connect server restarted"
 
@@ -65,7 +65,7 @@ class FrameWords(WordSource):
             os.utime(file, (start, start))  # by which Spark puts them in order
             start = end
 
-    def made(self, place: EpisodePlace, life: int) -> Any:
+    def make(self, place: EpisodePlace, life: int) -> Any:
         reading = session().readStream.option("maxFilesPerTrigger", 1)
         return reading.text(str(self._folder(place))).withColumnRenamed("value", "word")
 
@@ -74,16 +74,16 @@ class FrameWords(WordSource):
 
 
 @dataclass(frozen=True)
-class DeclaredForSpark(Declared):
+class SparkContender(TopologyContender):
     """A topology whose batches all run on Spark, where `server` is given through Spark Connect."""
 
     server: str = ""
     taken_over = 0.3  # there are fewer rounds
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        options = place.checkpoints | self.kept.options(place)
+        options = place.checkpoints | self.topology.options(place)
         options |= {"trigger": "available", "engine": "spark"}
-        with self.declared(place, life).start(session(self.server), **options) as run:
+        with self.declare(place, life).start(session(self.server), **options) as run:
             run.awaitTermination()
 
 
@@ -108,7 +108,7 @@ class ForeachBatchByHand(CountedByHand):
             counters.add({**words, "": words.total()})
             reached("after write", token)
 
-        writing = self.source.made(place, life.number).writeStream.foreachBatch(add)
+        writing = self.source.make(place, life.number).writeStream.foreachBatch(add)
         writing = writing.option("checkpointLocation", str(place.checkpoint))
         writing.trigger(availableNow=True).start().awaitTermination()
 
@@ -126,9 +126,9 @@ class WithJVM(Process):
         self._send_all(signal.SIGSTOP)
         super().stop()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._send_all(signal.SIGCONT)
-        super().go_on()
+        super().resume()
 
     def leave_workers(self) -> None:
         """Continue its workers alone, as those of an executor that is cut off from all others."""
@@ -154,16 +154,16 @@ class WithJVM(Process):
 class SparkEpisode(Episode):
     """An episode whose drivers have processes below them."""
 
-    _process = WithJVM
+    _process_class = WithJVM
 
-    _troubled = 0.3  # there are fewer rounds
+    _trouble_share = 0.3  # there are fewer rounds
 
-    _stopped_anywhere = 0.7  # where workers may be at work
+    _stop_anywhere_share = 0.7  # where workers may be at work
 
-    _cut_off: ClassVar[float] = 0.5
+    _cut_off_share: ClassVar[float] = 0.5
     """How many of those that are taken over are dead when their workers go on."""
 
-    _jvms: ClassVar[float] = 0.5
+    _jvm_share: ClassVar[float] = 0.5
     """How many of those that are killed at any moment lose their JVM."""
 
     def _drive(self, life: Life) -> None:
@@ -171,10 +171,10 @@ class SparkEpisode(Episode):
 
     def _kill(self, driver: Process) -> bool:
         self._wait_at_work(driver)
-        for _ in range(self.choose.randint(1, _MOST_WORKERS)):
-            self.tally.kills["Python worker"] += self._killed(driver, os.getpid(), "worker")
+        for _ in range(self.choose.randint(1, _MAX_WORKERS)):
+            self.tally.kills["Python worker"] += self._kill_below(driver, os.getpid(), "worker")
             driver.wait(self.choose.uniform(0, 1))
-        if self.choose.random() < self._jvms and self._killed(driver, driver.pid, "JVM"):
+        if self.choose.random() < self._jvm_share and self._kill_below(driver, driver.pid, "JVM"):
             self.tally.kills["JVM"] += 1
             return True
         driver.close()
@@ -185,14 +185,14 @@ class SparkEpisode(Episode):
         driver.wait(self.choose.uniform(0, 0.5))
         driver.stop()
 
-    def _go_on(self, driver: Process) -> None:
-        if isinstance(driver, WithJVM) and self.choose.random() < self._cut_off:
+    def _resume(self, driver: Process) -> None:
+        if isinstance(driver, WithJVM) and self.choose.random() < self._cut_off_share:
             driver.leave_workers()
         else:
-            driver.go_on()
+            driver.resume()
 
     def _fate(self) -> Fate:
-        return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
+        return Fate(next(self.points), self.choose.randrange(_MAX_PASSES))
 
     def _wait_at_work(self, driver: Process) -> None:
         self._wait_until(driver, lambda phase: phase != STARTING)
@@ -203,7 +203,7 @@ class SparkEpisode(Episode):
             if driver.wait(0.05, or_stopped=True):
                 return
 
-    def _killed(self, driver: Process, root: int, what: str) -> bool:
+    def _kill_below(self, driver: Process, root: int, what: str) -> bool:
         """Kill one of the processes below `root`, while the driver lives; return whether it was."""
         deadline = time.monotonic() + _PATIENCE
         while driver.outcome is None and time.monotonic() < deadline:
@@ -219,8 +219,8 @@ class SparkEpisode(Episode):
 class ConnectEpisode(SparkEpisode):
     """An episode whose drivers share a JVM, which goes on with their tasks when they are dead."""
 
-    _jvms = 0.0
-    _mortal = (_RESTARTED,)
+    _jvm_share = 0.0
+    _fatal_troubles = (_RESTARTED,)
 
 
 def below(pid: int) -> Iterator[tuple[int, str]]:
@@ -250,6 +250,7 @@ def _below(pid: int, above: str, parents: Mapping[int, int]) -> Iterator[tuple[i
 class SparkPrograms(Way):
     """Drivers are programs with a session of Spark each."""
 
+    on_spark = True
     source_name = "frame"
     sources: ClassVar[Sequence[str]] = ("frame", "opaque", "transactional")
     words = 300
@@ -263,8 +264,8 @@ class SparkPrograms(Way):
         frame = name == "frame"
         return nullcontext(FrameWords(record, MOST) if frame else OwnSpout(record, MOST, name))
 
-    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> DeclaredForSpark:
-        return DeclaredForSpark(name, kept, source, self.server)
+    def contender(self, name: str, topology: EpisodeTopology, source: WordSource) -> SparkContender:
+        return SparkContender(name, topology, source, self.server)
 
     def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         return [ForeachBatchByHand(record, MOST, plain, FrameWords(record, MOST))]

@@ -124,7 +124,7 @@ class Process:
         self._send(signal.SIGSTOP)
         self.wait(10, or_stopped=True)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.stopped = False
         self._send(signal.SIGCONT)
 

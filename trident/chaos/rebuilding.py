@@ -16,7 +16,13 @@ from trident.api.start import start
 from trident.api.topology import TridentTopology
 from trident.batch.start_options import StartOptions
 from trident.batch.watchpoints import reached
-from trident.chaos.contender import Declared, EpisodePlace, OwnSpout, TopologyFunction, WordSource
+from trident.chaos.contender import (
+    EpisodePlace,
+    OwnSpout,
+    TopologyContender,
+    TopologyFunction,
+    WordSource,
+)
 from trident.chaos.process import SWAPPING, DriverEnd, Fate, Life, Process
 from trident.chaos.rounds import Episode
 from trident.chaos.store import MapStore
@@ -41,7 +47,7 @@ _PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
-class Rebuilt(Declared):
+class RebuildingContender(TopologyContender):
     """Drivers build the states anew, swap them in, and count on, while the old run counts.
 
     The old one takes a word a batch, so that it is behind: readers never see fewer words than
@@ -81,7 +87,7 @@ class Rebuilt(Declared):
         return int(self.source.record.length * _HISTORY)
 
     def _over(self, source: OwnSpout, place: EpisodePlace, life: int) -> TridentTopology:
-        return self.kept.declared(place, source.made(place, life), life)
+        return self.topology.declare(place, source.make(place, life), life)
 
 
 def _die_within_swap(choose: random.Random) -> None:
@@ -119,23 +125,23 @@ class RebuildEpisode(Episode):
             if self._old is not None:
                 self._old.close()
 
-    def _next(self, fate: Fate) -> Process:
+    def _start_driver(self, fate: Fate) -> Process:
         if self._old is not None and self.choose.random() < _OLD_KILLED:
             self._old.close()
         if self._old is None or self._old.wait(0):
             self._start_old()
-        return super()._next(fate)
+        return super()._start_driver(fate)
 
     def _start_old(self) -> Process:
         """Note how the old run has ended, and start it again."""
-        assert isinstance(self.contender, Rebuilt)
+        assert isinstance(self.contender, RebuildingContender)
         match self._old:
             case Process(outcome=DriverEnd.KILLED):
                 self.tally.store["old run killed"] += 1
             case Process(outcome=DriverEnd.OVERTAKEN):
                 self.tally.store["old run refused"] += 1
             case Process(outcome=DriverEnd.FAILED, problem=problem):
-                self._wrong(f"the old run failed: {problem}")
+                self._add_error(f"the old run failed: {problem}")
         work: Callable[[], None] = partial(self.contender.count_beside, self.place)
         self._old = Process(work, self.place.folder / "old.log")
         return self._old
@@ -146,7 +152,7 @@ class RebuildEpisode(Episode):
             self._old.wait(_PATIENCE)
         last = self._start_old()
         if not last.wait(_PATIENCE) or last.outcome is DriverEnd.FINISHED:
-            self._wrong("the old run goes on after the swap")
+            self._add_error("the old run goes on after the swap")
 
 
 class RebuiltStore(MapStore):
@@ -154,12 +160,12 @@ class RebuiltStore(MapStore):
 
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
-    ) -> Declared:
-        if not isinstance(source, OwnSpout) or way.episode is not Episode:
+    ) -> TopologyContender:
+        if not isinstance(source, OwnSpout) or way.on_spark:
             advice = "Leave --spark out, and take --source opaque or transactional."
             what = "--case rebuild: it runs without Spark, and takes a spout"
             raise UsageError(what, "", (), advice)
-        return Rebuilt(name, self.kept(make).forked(), source)
+        return RebuildingContender(name, self.topology(make), source)
 
     def episode(self, way: Way) -> type[Episode]:
         return RebuildEpisode

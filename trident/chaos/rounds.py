@@ -25,10 +25,10 @@ from trident.chaos.truth import Truth
 from trident.states.errors import TridentError
 
 _PATIENCE = 120.0
-_MOST_PASSES = 8
-_MOST_ERRORS = 5
+_MAX_PASSES = 8
+_MAX_ERRORS = 5
 """After so many the episode is given up."""
-_MOST_GIVEN_UP = 5
+_MAX_GIVEN_UP = 5
 
 _SECONDS_A_LINE = 10.0
 _ERRORS_THAT_END = 20
@@ -58,8 +58,8 @@ class Pace:
 class Episode:
     """The record, counted once by drivers that follow each other.
 
-    Each of the `troubles` returns what it was; drivers are killed at the `points`, in turn; `told`
-    is called after each round.
+    Each of the `troubles` returns its name. Drivers are killed at the `points`, in turn.
+    `after_round` is called after each round.
     """
 
     contender: Contender
@@ -70,7 +70,7 @@ class Episode:
     pace: Pace
     points: Iterator[str]
     tally: Tally
-    told: Callable[[], None]
+    after_round: Callable[[], None]
     _lives: int = field(default=0, init=False)
     _given_up: int = field(default=0, init=False)
 
@@ -82,23 +82,23 @@ class Episode:
                 raise NotPreparedError(self.place.name, preparing.problem)
         with closing(ReaderProcess(self.contender, self.place, self.truth)) as reader:
             before = len(self.tally.errors)
-            while not self._round() and len(self.tally.errors) < before + _MOST_ERRORS:
-                self.told()
+            while not self._run_round() and len(self.tally.errors) < before + _MAX_ERRORS:
+                self.after_round()
             self.tally.add(reader.findings(), self.place.name)
         if self.place.notes.exists():
             self.tally.store.update(self.place.notes.read_text().splitlines())
 
-    def _round(self) -> bool:
+    def _run_round(self) -> bool:
         """One driver, or two where one takes over; return whether one came to the end."""
         self.tally.rounds += 1
         if self.choose.random() < self.contender.taken_over:
-            return self._take_over()
-        if self.choose.random() < self._troubled and self.troubles:
-            return self._trouble()
+            return self._run_take_over()
+        if self.choose.random() < self._trouble_share and self.troubles:
+            return self._run_trouble()
         fate = self._fate() if self.choose.random() < 0.5 else UNHARMED
-        with closing(self._next(fate)) as driver:
+        with closing(self._start_driver(fate)) as driver:
             may_fail = not driver.life.fate.point and self._kill(driver)
-            return self._done(driver, may_fail=may_fail)
+            return self._note_end(driver, may_fail=may_fail)
 
     def _kill(self, driver: Process) -> bool:
         """Kill a driver at any moment; return whether it may end with an error."""
@@ -106,56 +106,56 @@ class Episode:
         driver.close()
         return False
 
-    def _take_over(self) -> bool:
+    def _run_take_over(self) -> bool:
         """Stop a driver, let another one take over, and continue the first meanwhile."""
-        with closing(self._next(self._stopped())) as first:
+        with closing(self._start_driver(self._stop_fate())) as first:
             if not first.life.fate.point:
                 self._stop(first)
             first.wait(_PATIENCE, or_stopped=True)
             if first.outcome is not None:
-                return self._done(first)
+                return self._note_end(first)
             # As when it is on a machine that is out of reach: its lock is gone.
             with suppress(FileNotFoundError):
                 (self.place.checkpoint / ".lock").unlink()
             self.tally.overtaken += 1
-            with closing(self._next(self._stopped())) as second:
+            with closing(self._start_driver(self._stop_fate())) as second:
                 # It is continued at any moment, or while the second stands at a point
                 self._wait_at_work(second)
                 second.wait(self._moment(), or_stopped=True)
-                self._go_on(first)
+                self._resume(first)
                 first.wait(self._moment())
-                second.go_on()
+                second.resume()
                 second.wait(self._moment())
                 for driver in self.choose.sample([first, second], 2):
                     driver.wait(self._moment())
                     driver.close()
                 killed = self.tally.killed_in_take_overs
-                ended = [self._done(each, killed, alone=False) for each in (first, second)]
+                ended = [self._note_end(each, killed, alone=False) for each in (first, second)]
                 return any(ended)
 
-    def _trouble(self) -> bool:
+    def _run_trouble(self) -> bool:
         """Let the store have trouble while a driver is at work."""
-        with closing(self._next(UNHARMED)) as driver:
+        with closing(self._start_driver(UNHARMED)) as driver:
             self._wait_at_work(driver)
             driver.wait(self._moment())
             what = self.choose.choice(self.troubles)()
             self.tally.store[what] += 1
             driver.wait(self._moment() + self.pace.life)
             driver.close()
-            return self._done(driver, alone=False, may_fail=what in self._mortal)
+            return self._note_end(driver, alone=False, may_fail=what in self._fatal_troubles)
 
-    def _next(self, fate: Fate) -> Process:
+    def _start_driver(self, fate: Fate) -> Process:
         """The next driver; dead when this is closed."""
         self._lives += 1
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
-        return self._process(partial(self._drive, life), mark.with_suffix(".log"), life)
+        return self._process_class(partial(self._drive, life), mark.with_suffix(".log"), life)
 
     def _drive(self, life: Life) -> None:
         """Be a driver, in a process of its own."""
         self.contender.drive(self.place, life)
 
-    def _done(
+    def _note_end(
         self,
         driver: Process,
         kills: Counter[str] | None = None,
@@ -166,14 +166,14 @@ class Episode:
         """Note how a driver has ended, in `kills` if so; return whether the record is counted."""
         if not driver.wait(_PATIENCE):
             driver.close()
-            self._wrong(f"a driver hung {driver.life.phase}")
+            self._add_error(f"a driver hung {driver.life.phase}")
         # A start waits for no store, and servers that are started here have little time to answer.
         if driver.outcome is DriverEnd.GAVE_UP:
             self._given_up += 1
         elif driver.life.phase != STARTING:
             self._given_up = 0
-        if self._given_up == _MOST_GIVEN_UP:
-            self._wrong(f"{_MOST_GIVEN_UP} drivers in a row found no store: {driver.problem}")
+        if self._given_up == _MAX_GIVEN_UP:
+            self._add_error(f"{_MAX_GIVEN_UP} drivers in a row found no store: {driver.problem}")
             self._given_up = 0
         self.tally.refused += driver.outcome is DriverEnd.OVERTAKEN
         match driver.outcome:
@@ -182,21 +182,21 @@ class Episode:
                 if driver.life.fate.point:
                     self.pace.learn(time.monotonic() - driver.born)
             case DriverEnd.FAILED if not may_fail:
-                self._wrong(f"a driver failed: {driver.problem}")
+                self._add_error(f"a driver failed: {driver.problem}")
             case DriverEnd.OVERTAKEN if alone:
-                self._wrong(f"a driver was refused, and there was no other: {driver.problem}")
+                self._add_error(f"a driver was refused, and there was no other: {driver.problem}")
         return driver.outcome is DriverEnd.FINISHED and self.contender.counts_all(driver.life)
 
-    _process: ClassVar[type[Process]] = Process
+    _process_class: ClassVar[type[Process]] = Process
     """Of a driver."""
 
-    _troubled: ClassVar[float] = 0.06
+    _trouble_share: ClassVar[float] = 0.06
     """In which part of the rounds the store has trouble."""
 
-    _stopped_anywhere: ClassVar[float] = 0.3
+    _stop_anywhere_share: ClassVar[float] = 0.3
     """How many of those that are stopped are so at any moment, not at a point."""
 
-    _mortal: ClassVar[Collection[str]] = ()
+    _fatal_troubles: ClassVar[Collection[str]] = ()
     """The troubles that may end a driver with any error."""
 
     def _wait_at_work(self, driver: Process) -> None:
@@ -208,20 +208,20 @@ class Episode:
         driver.wait(self._moment())
         driver.stop()
 
-    def _go_on(self, driver: Process) -> None:
-        driver.go_on()
+    def _resume(self, driver: Process) -> None:
+        driver.resume()
 
-    def _wrong(self, what: str) -> None:
+    def _add_error(self, what: str) -> None:
         self.tally.errors.append(f"{self.place.name}, round {self.tally.rounds}: {what}")
 
     def _moment(self) -> float:
         return self.choose.uniform(0, self.pace.life)
 
     def _fate(self) -> Fate:
-        return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
+        return Fate(next(self.points), self.choose.randrange(_MAX_PASSES))
 
-    def _stopped(self) -> Fate:
-        if self.choose.random() < self._stopped_anywhere:
+    def _stop_fate(self) -> Fate:
+        if self.choose.random() < self._stop_anywhere_share:
             return UNHARMED
         fate = self._fate()
         return Fate(fate.point, fate.passes, signal.SIGSTOP)
@@ -242,6 +242,7 @@ class Campaign:
     logs: str = ""
     _pace: Pace = field(default_factory=Pace, init=False)
     _episodes: int = field(default=0, init=False)
+    _said: float = field(default=0.0, init=False)
 
     def run(
         self,
@@ -256,7 +257,7 @@ class Campaign:
         """
         tally = Tally()
         points = cycle(random.Random(self.seed).sample(contender.points, len(contender.points)))
-        line = _Line(contender.name, tally, self.say)
+        say_progress = partial(self._say_progress, contender.name, tally, time.monotonic())
         while not ends(tally) and len(tally.errors) < _ERRORS_THAT_END:
             self._episodes += 1
             name = f"chaos-{self.seed}-{self._episodes}"
@@ -273,29 +274,20 @@ class Campaign:
                 self._pace,
                 points,
                 tally,
-                line.tell,
+                say_progress,
             ).run()
             if len(tally.errors) == errors:
                 shutil.rmtree(folder)
         return tally
 
-
-class _Line:
-    """Says from time to time how far it is."""
-
-    def __init__(self, name: str, tally: Tally, say: Callable[[str], None]) -> None:
-        self._name = name
-        self._tally = tally
-        self._say = say
-        self._began = self._said = time.monotonic()
-
-    def tell(self) -> None:
-        now = time.monotonic()
-        if now - self._said >= _SECONDS_A_LINE:
-            self._said = now
-            tally, found = self._tally, self._tally.found
-            self._say(
-                f"{now - self._began:5.0f} s  {self._name}: {tally.rounds} rounds, "
-                f"{tally.kills.total()} kills, {found.lost} lost, {found.duplicated} duplicated, "
-                f"{found.torn} torn of {found.reads} reads"
-            )
+    def _say_progress(self, name: str, tally: Tally, began: float) -> None:
+        """Say how far a contender is, at most every `_SECONDS_A_LINE` seconds."""
+        now, found = time.monotonic(), tally.found
+        if now - max(began, self._said) < _SECONDS_A_LINE:
+            return
+        self._said = now
+        self.say(
+            f"{now - began:5.0f} s  {name}: {tally.rounds} rounds, {tally.kills.total()} kills, "
+            f"{found.lost} lost, {found.duplicated} duplicated, "
+            f"{found.torn} torn of {found.reads} reads"
+        )

@@ -20,24 +20,24 @@ from trident.states.errors import FailedException, TridentError
 from trident.states.state import Batch
 
 _TASKS = 2
-"""Of a batch."""
+"""How many a batch has."""
 _FATES = {"task killed": 0.02, "task stood still": 0.02, "task ran twice": 0.02}
-"""What becomes of how many of them."""
+"""What happens to a task, and to which share of them."""
 _SOON = 0.015
-"""Seconds within which it does: about those that a task takes."""
+"""Seconds within which it happens: about as long as a task takes."""
 _STILL = 3.0
-"""Seconds that a task stands still, at most: the driver, or the one after it, goes on without."""
+"""The most seconds that a task stands still: its driver, or the next one, goes on without it."""
 _PATIENCE = 1.0
-"""Seconds after which the driver gives a task up, and its attempt."""
+"""Seconds after which the driver gives up a task, and its attempt."""
 
 Written = Mapping[str, int] | TridentError
-"""A task's receipt, or why there is none."""
+"""A task's receipt, or the error instead of one."""
 
 
 class RowsInTasks(Rows):
     """A table to which processes write the rows of a batch; they outlive their driver.
 
-    In the file `notes` they note what becomes of them, a line each; it follows from `seed`.
+    In the file `notes` they note what happens to them, a line each; it follows from `seed`.
     """
 
     notes: Path
@@ -45,16 +45,16 @@ class RowsInTasks(Rows):
     starter: Starter
 
     def makeState(self, *_: Any, **options: Any) -> RowsState:
-        return _WrittenByTasks(super().makeState(), self)
+        return _TaskWrittenRows(super().makeState(), self)
 
 
-class _WrittenByTasks(RowsState):
+class _TaskWrittenRows(RowsState):
     """The driver's state: it hands rows to tasks, and counts what they say they have written."""
 
     def __init__(self, own: RowsState, rows_in_tasks: RowsInTasks) -> None:
         vars(self).update(vars(own))
         self._rows_in_tasks = rows_in_tasks
-        self._tasks: list[_Task] = []
+        self._tasks: list[Connection] = []
         self._started = 0
 
     def commit(self, batch: Batch) -> None:
@@ -62,48 +62,40 @@ class _WrittenByTasks(RowsState):
         self._rows = []
         if not any(rows.num_rows for rows in pending):
             return
-        tasks, self._tasks = self._tasks or [self._task() for _ in range(_TASKS)], []
+        tasks, self._tasks = self._tasks or [self._start_task() for _ in range(_TASKS)], []
         for index, task in enumerate(tasks):
-            task.give(record, [_share(rows, index) for rows in pending])
+            task.send((record, [_share(rows, index) for rows in pending]))
         for task in tasks:
-            self.take(record.token, task.receipt())
-        self._tasks = tasks  # else they are left alone
+            self.take(record.token, _receive_receipt(task))
+        self._tasks = tasks  # after an error they are left alone
 
-    def _task(self) -> _Task:
+    def _start_task(self) -> Connection:
         self._started += 1
-        return _Task(self._rows_in_tasks, self._started)
+        rows = self._rows_in_tasks
+        given = copy(rows)
+        del given.starter
+        task = rows.starter.start()
+        task.send((given, f"{rows.seed} {rows.target.mode} {self._started}"))
+        return task
 
 
 def _share(rows: Any, index: int) -> Any:
-    """What a task is given of a batch of Arrow's."""
+    """Return the part of an Arrow batch that one task writes."""
     share = -(-rows.num_rows // _TASKS)
     return rows.slice(index * share, share)
 
 
-class _Task:
-    """A process that writes rows, one part after the other."""
-
-    def __init__(self, rows: RowsInTasks, number: int) -> None:
-        given = copy(rows)
-        del given.starter
-        self._pipe = rows.starter.start()
-        self._pipe.send((given, f"{rows.seed} {rows.target.mode} {number}"))
-
-    def give(self, record: ControlRecord, rows: Sequence[Any]) -> None:
-        """Have it write rows."""
-        self._pipe.send((record, rows))
-
-    def receipt(self) -> Mapping[str, int]:
-        """What it has written; raise FailedException where it does not say so in time."""
-        if not self._pipe.poll(_PATIENCE):
-            raise FailedException("a task stands still")
-        try:
-            told: Written = self._pipe.recv()
-        except (EOFError, ConnectionResetError):
-            raise FailedException("a task was killed") from None
-        if isinstance(told, TridentError):
-            raise told
-        return told
+def _receive_receipt(task: Connection) -> Mapping[str, int]:
+    """Return what a task has written; raise FailedException if it does not say so in time."""
+    if not task.poll(_PATIENCE):
+        raise FailedException("a task stands still")
+    try:
+        answer: Written = task.recv()
+    except (EOFError, ConnectionResetError):
+        raise FailedException("a task was killed") from None
+    if isinstance(answer, TridentError):
+        raise answer
+    return answer
 
 
 class Starter:
@@ -148,54 +140,52 @@ def _be_task(pipe: Connection) -> NoReturn:
     """Be a task, as long as there is a driver."""
     try:
         rows, seed = pipe.recv()
-        own = _Work(Rows.makeState(rows), random.Random(seed), rows.notes)
+        state, choose = Rows.makeState(rows), random.Random(seed)
         while True:
-            pipe.send(own.write(*pipe.recv()))
+            [fate] = choose.choices([*_FATES, ""], [*_FATES.values(), 1 - sum(_FATES.values())])
+            pipe.send(_write_rows(state, fate, choose, rows.notes, *pipe.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     finally:
         os._exit(0)
 
 
-class _Work:
-    """What a task does."""
+def _write_rows(
+    state: RowsState,
+    fate: str,
+    choose: random.Random,
+    notes: Path,
+    record: ControlRecord,
+    rows: Sequence[Any],
+) -> Written:
+    """Write rows; return the receipt, or the error instead of one."""
 
-    def __init__(self, state: RowsState, choose: random.Random, notes: Path) -> None:
-        self._state = state
-        self._choose = choose
-        self._notes = notes
-
-    def write(self, record: ControlRecord, rows: Sequence[Any]) -> Written:
-        """Write rows; return the receipt, or why there is none."""
-        [fate] = self._choose.choices([*_FATES, ""], [*_FATES.values(), 1 - sum(_FATES.values())])
-        still = self._choose.uniform(0, _STILL)
-
-        def happen(*_: object) -> None:
-            self._note(fate)
-            if fate == "task killed":
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(still)
-
-        try:
-            if fate == "task ran twice":
-                self._note(fate)
-                self._stage(record, rows)
-            elif fate:
-                signal.signal(signal.SIGALRM, happen)
-                signal.setitimer(signal.ITIMER_REAL, self._choose.uniform(1e-4, _SOON))
-            return self._stage(record, rows)
-        except TridentError as error:
-            return error
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def _stage(self, record: ControlRecord, rows: Sequence[Any]) -> Mapping[str, int]:
-        self._state.beginCommit(record)
+    def stage() -> Mapping[str, int]:
+        state.beginCommit(record)
         for batch in rows:
-            self._state.append(batch)
-        self._state.commit(record)
-        return dict(self._state.stage(record))
+            state.append(batch)
+        state.commit(record)
+        return dict(state.stage(record))
 
-    def _note(self, what: str) -> None:
-        with self._notes.open("a") as notes:
-            notes.write(f"{what}\n")
+    def note() -> None:
+        with notes.open("a") as file:
+            file.write(f"{fate}\n")
+
+    def happen(*_: object) -> None:
+        note()
+        if fate == "task killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(choose.uniform(0, _STILL))
+
+    try:
+        if fate == "task ran twice":
+            note()
+            stage()
+        elif fate:
+            signal.signal(signal.SIGALRM, happen)
+            signal.setitimer(signal.ITIMER_REAL, choose.uniform(1e-4, _SOON))
+        return stage()
+    except TridentError as error:
+        return error
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

@@ -13,10 +13,9 @@ from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import (
     Contender,
-    Declared,
-    Maps,
+    FunctionTopology,
+    TopologyContender,
     TopologyFunction,
-    WhatIsKept,
     WordSource,
     truth_of,
 )
@@ -56,19 +55,15 @@ class TestedStore(ABC):
     def truth(self, make: TopologyFunction, record: Any) -> Truth:
         """Return what the topology has to come to."""
 
+    @abstractmethod
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
-    ) -> Declared:
+    ) -> TopologyContender:
         """Return what is put to the test."""
-        return way.declared(name, self.kept(make), source)
 
     def episode(self, way: Way) -> type[Episode]:
         """Return what happens to the drivers of the topology."""
         return way.episode
-
-    @abstractmethod
-    def kept(self, make: TopologyFunction) -> WhatIsKept:
-        """Return what the topology that is put to the test keeps in the store."""
 
     @abstractmethod
     def compared(self, way: Way, record: Any, source: WordSource) -> Sequence[Contender]:
@@ -89,14 +84,23 @@ class MapStore(TestedStore):
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
         return truth_of(make, record)
 
-    def kept(self, make: TopologyFunction) -> WhatIsKept:
-        return Maps(self.factory(), make)
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> TopologyContender:
+        return way.contender(name, self.topology(make), source)
+
+    def topology(self, make: TopologyFunction) -> FunctionTopology:
+        """Return what the topology that is put to the test keeps in the store."""
+        return FunctionTopology(self.factory(), make)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         # Of values alone: a batch that runs twice counts twice
         plain = self.plain()
         by_hand = way.by_hand(record, plain)
-        return [*by_hand, way.declared("kind=nontransactional", Maps(plain, word_count), source)]
+        return [
+            *by_hand,
+            way.contender("kind=nontransactional", FunctionTopology(plain, word_count), source),
+        ]
 
     def factory(self, **options: str) -> MapStateFactory:
         """Return the factory of maps in the store, with further options of its URL."""

@@ -19,9 +19,10 @@ from trident.chaos.by_hand import ByHand, Write
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
+    EpisodeTopology,
     Reader,
+    TopologyContender,
     TopologyFunction,
-    WhatIsKept,
     WordSource,
 )
 from trident.chaos.process import Life
@@ -71,37 +72,24 @@ class Changes(Record):
         return tuple(words)
 
 
-class ChangesTruth(Truth):
-    """What the tables hold after so many changes."""
+def truth_of_changes(record: Record) -> Truth:
+    """Return what a reader finds in the tables after each change."""
+    return Truth(effects_of(record))
 
-    def __init__(self, record: Record) -> None:
-        super().__init__(())
-        self._changes = list(map(RowChange.parse, record.words))
-        self._held: dict[Key, Any] = {}
-        self.whole = dict(self.after(record.length))
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        return tuple(self.whole)
-
-    def words_in(self, reading: Reading) -> int | None:
-        words = reading.get(HOW_MANY, 0)
-        return words if words <= len(self._changes) and reading == self.after(words) else None
-
-    def after(self, words: int) -> Reading:
-        """Return what a reader finds after so many changes; the next call changes it."""
-        held = self._held
-        if words < held.get(HOW_MANY, 0):
-            held.clear()
-        for n, k, op, v in self._changes[held.get(HOW_MANY, 0) : words]:
-            held[HOW_MANY] = n + 1
-            held[CHANGES, (n, k, v)] = 1
-            held[SUMS, (k, "changes")] = held.get((SUMS, (k, "changes")), 0) + 1
-            held[SUMS, (k, "v")] = held.get((SUMS, (k, "v")), 0) + (v or 0)
-            held[MIRROR, (k,)] = f"change {n}, {v}"
-            if op == "d":
-                del held[MIRROR, (k,)]
-        return held
+def effects_of(record: Record) -> Iterator[Reading]:
+    """Yield for each change what a reader finds otherwise after it."""
+    sums: Counter[Key] = Counter()
+    for n, k, op, v in map(RowChange.parse, record.words):
+        own = {(SUMS, (k, "changes")): 1, (SUMS, (k, "v")): v or 0}
+        sums.update(own)
+        row = None if op == "d" else f"change {n}, {v}"
+        yield {
+            HOW_MANY: n + 1,
+            (CHANGES, (n, k, v)): 1,
+            **{key: sums[key] for key in own},
+            (MIRROR, (k,)): row,
+        }
 
 
 _BY_HAND = (*TABLES, "batches")
@@ -109,7 +97,7 @@ _MIXED: Key = ("rows of which another table has those of another driver", ())
 
 
 @dataclass(frozen=True)
-class ChangedTables(WhatIsKept):
+class ChangedTables(EpisodeTopology):
     """Tables in a database that hold changes: as they are, added up, and as a mirror.
 
     Each row has the number of the driver that read the change, so that rows of different attempts
@@ -120,7 +108,7 @@ class ChangedTables(WhatIsKept):
     tasks: bool = False
     reads_whole = True
 
-    def declared(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
+    def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         def read_as(word: str) -> list[list[object]]:
             return [[*RowChange.parse(word), 1, life]]
 
@@ -143,9 +131,6 @@ class ChangedTables(WhatIsKept):
         mirroring = written(mirror, "k", order_by="n", delete_where="op")
         read.partitionPersist(mirroring, "k, n, v, op, life")
         return made
-
-    def forked(self) -> ChangedTables:
-        return replace(self, tasks=self.database.hosted == "executor")
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
@@ -267,16 +252,20 @@ class TableStore(TestedStore):
     def record(self, seed: str, length: int) -> Changes:
         return Changes(seed, length)
 
-    def truth(self, make: TopologyFunction, record: Record) -> ChangesTruth:
-        return ChangesTruth(record)
+    def truth(self, make: TopologyFunction, record: Record) -> Truth:
+        return truth_of_changes(record)
 
-    def kept(self, make: TopologyFunction) -> ChangedTables:
-        # Drivers are forked from this process, which has everything loaded.
-        import_module("pyarrow.compute")
-        with self.tables.database.transaction() as connection:
-            alchemy().inspect(connection).has_table("any")
-        self.tables.database.engine.dispose()
-        return self.tables
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> TopologyContender:
+        tables, database = self.tables, self.tables.database
+        if not way.on_spark:  # its drivers are forked from this process, which has all loaded
+            import_module("pyarrow.compute")
+            with database.transaction() as connection:
+                alchemy().inspect(connection).has_table("any")
+            database.engine.dispose()
+            tables = replace(tables, tasks=database.hosted == "executor")
+        return way.contender(name, tables, source)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         return [each(record, MOST, self.tables) for each in (TablesByHand, TablesByNumber)]

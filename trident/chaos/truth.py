@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from itertools import chain, pairwise
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 Key = tuple[str, tuple[Any, ...] | None]
 """A state's name and a key in it; None for the single value of an aggregate without groups."""
@@ -46,41 +46,49 @@ class Findings:
 class Truth:
     """What states hold after each of the record's words, as a topology without a fault makes it.
 
-    `readings` are what was read after the first word, after the second, and so on.
+    `changes` has for each word the keys that it changes, with their new values; None removes a key.
     """
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
+    def __init__(self, changes: Iterable[Reading]) -> None:
+        self.whole: dict[Key, Any] = {}
+        # For each key and value: the numbers of words after which the key has that value, as the
+        # bits of an integer.
         self._holding: dict[tuple[Key, Any], int] = {}
-        self.whole: Reading = {}
-        self._length = 0
-        # Of each key and value the numbers of words after which the key has that value, as the bits
-        # of an integer. A key was absent before it was first read.
-        for self._length, reading in enumerate(readings, 1):
-            for key, value in reading.items():
-                held = (key, _comparable(value))
-                self._holding[held] = self._holding.get(held, 0) | 1 << self._length
-            self.whole = reading
-        for key in self.keys:
-            present = sum(bits for (other, _), bits in self._holding.items() if other == key)
-            self._holding[key, None] = self._all & ~present
+        since: dict[Key, int] = {}
+        words = 0
+        for words, changed in enumerate(changes, 1):
+            for key, value in changed.items():
+                self._hold(key, since.get(key, 0), words)
+                since[key], self.whole[key] = words, value
+        for key, first in since.items():
+            self._hold(key, first, words + 1)
+        self._all = (1 << words + 1) - 1
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        return tuple(dict.fromkeys(key for key, _ in self._holding))
+    @classmethod
+    def of_readings(cls, readings: Iterable[Reading]) -> Self:
+        """Return the truth of what was read after the first word, after the second, and so on."""
+        steps = pairwise(chain([{}], readings))
+        return cls({**dict.fromkeys(before), **reading} for before, reading in steps)
+
+    def _hold(self, key: Key, first: int, end: int) -> None:
+        """Note that a key has its value after `first` words, and up to before `end`."""
+        held = (key, _comparable(self.whole.get(key)))
+        self._holding[held] = self._holding.get(held, 0) | (1 << end) - (1 << first)
 
     @property
-    def _all(self) -> int:
-        return (1 << self._length + 1) - 1
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(self.whole)
 
     def words_in(self, reading: Reading) -> int | None:
-        """Return of how many of the first words a reading is the result; None for of none.
+        """Return how many of the first words give this reading; None if no number does.
 
-        Where several numbers come to the same it is the largest.
+        If several numbers do, it is the largest.
         """
         possible = self._all
-        for key in self.keys:
+        for key in self.whole:
             possible &= self._holding.get((key, _comparable(reading.get(key))), 0)
-        return possible.bit_length() - 1 if possible else None
+        unknown = any(reading[key] is not None for key in reading.keys() - self.whole.keys())
+        return possible.bit_length() - 1 if possible and not unknown else None
 
     def differences(self, reading: Reading) -> Findings:
         """Compare a reading with what all words come to."""

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from trident.chaos.by_hand import Classical, CountedByHand
-from trident.chaos.contender import Contender, Declared, OwnSpout, WhatIsKept, WordSource
+from trident.chaos.contender import (
+    Contender,
+    EpisodeTopology,
+    OwnSpout,
+    TopologyContender,
+    WordSource,
+)
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
 from trident.chaos.servers import Trouble
@@ -25,6 +31,7 @@ class Way:
     `episode` is what happens to drivers.
     """
 
+    on_spark: ClassVar[bool] = False
     source_name = "opaque"
     words = 1500
     episode: ClassVar[type[Episode]] = Episode
@@ -44,9 +51,11 @@ class Way:
             raise UsageError("--source is", name, ["opaque", "transactional", "kafka:"])
         return nullcontext(OwnSpout(record, MOST, name))
 
-    def declared(self, name: str, kept: WhatIsKept, source: WordSource) -> Declared:
+    def contender(
+        self, name: str, topology: EpisodeTopology, source: WordSource
+    ) -> TopologyContender:
         """Return a topology as a contender."""
-        return Declared(name, kept.forked(), source)
+        return TopologyContender(name, topology, source)
 
     def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         """Return the same, written by hand, in ways that can't be exact."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.contender import Declared, EpisodePlace, OwnSpout
+from trident.chaos.contender import EpisodePlace, OwnSpout, TopologyContender
 from trident.chaos.process import Fate, Life
 from trident.chaos.tables import ChangedTables, Changes
 
@@ -24,7 +24,7 @@ def place(folder: str | Path, name: str) -> EpisodePlace:
 
 
 def main(url: str, folder: str, name: str, life: str, point: str) -> None:
-    driver = Declared("mirror", tables(url), OwnSpout(RECORD, _MOST, "opaque"))
+    driver = TopologyContender("mirror", tables(url), OwnSpout(RECORD, _MOST, "opaque"))
     fate = Fate(point, passes=int(life) % 2)
     living = Life(int(life), fate, Path(folder, "mark"))
     with living.watched():

@@ -14,7 +14,7 @@ from tests.backends.rows import killed_mirror
 from tests.backends.rows.databases import Place
 from tests.backends.rows.killed_mirror import RECORD, tables
 from trident.batch.watchpoints import POINTS
-from trident.chaos.tables import ChangesTruth
+from trident.chaos.tables import truth_of_changes
 from trident.chaos.truth import Findings
 from trident.states.errors import NoStateError
 
@@ -29,7 +29,7 @@ def test_a_mirror_equals_its_source_after_10_000_changes_though_drivers_are_kill
     place: Place, tmp_path: Path
 ) -> None:
     points = [*random.Random(1).sample(POINTS, len(POINTS)), *POINTS][:KILLS]
-    truth, seen = ChangesTruth(RECORD), [0]
+    truth, seen = truth_of_changes(RECORD), [0]
     killed = killed_mirror.place(tmp_path, place.table)
     with tables(place.url).reading(killed, truth.keys) as read:
         for life, point in zip(count(1), [*points, ""]):
