@@ -82,9 +82,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def counted() -> Counter[str]:
-    return Counter(
-        "the cat sat on the mat the cat a man a dog ärger and émigrés the end".split()
-    )
+    return Counter("the cat sat on the mat the cat a man a dog ärger and émigrés the end".split())
 
 
 def test_each_text_is_counted_once_over_all_runs(

@@ -98,9 +98,7 @@ class Broker:
         producer.begin_transaction()
         return producer
 
-    def append(
-        self, topic: str, values: Iterable[Any], ending: str, *, partition: int = 0
-    ) -> None:
+    def append(self, topic: str, values: Iterable[Any], ending: str, *, partition: int = 0) -> None:
         """Append records plainly, or in a transaction that ends by ``commit`` or ``abort``."""
         if ending == "plain":
             self.produce(topic, values, partition=partition)

@@ -146,9 +146,7 @@ def test_windows_that_an_earlier_version_left_open_end(left: Left) -> None:
     """Each has the rows before and after, once; the last one is still open."""
     run(left.urls, left.checkpoint, BATCHES)
     ns = [n for _, _, n in chain(*BATCHES)]
-    assert left.windows() == {
-        (at, at + 4): sum(ns[at : at + 4]) for at in range(0, len(ns) - 4, 4)
-    }
+    assert left.windows() == {(at, at + 4): sum(ns[at : at + 4]) for at in range(0, len(ns) - 4, 4)}
 
 
 def test_an_opaque_batch_of_theirs_may_come_back_with_other_rows(left: Left) -> None:

@@ -27,9 +27,7 @@ def test_a_page_shows_what_its_examples_give(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    done = doctest.testfile(
-        str(page), module_relative=False, optionflags=options, encoding="utf-8"
-    )
+    done = doctest.testfile(str(page), module_relative=False, optionflags=options, encoding="utf-8")
     assert not done.failed
 
 

@@ -38,7 +38,7 @@ from trident.errors import (
     TridentError,
 )
 from trident.spark.error_json import error_from_json, error_to_json
-from trident.spark.error_transfer import of_spark, raised_in_stage
+from trident.spark.error_transfer import of_spark, stage_failure
 from trident.spark.errors import SparkFailure, StatusError
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext
@@ -123,7 +123,7 @@ def test_of_a_thousand_forged_lines_none_is_run_and_none_is_believed(tmp_path: P
 
         quoted = f"Traceback (most recent call last):\nValueError: {line}\n"
         assert isinstance(of_spark(PythonException(quoted, "PYTHON_EXCEPTION"), seal), SparkFailure)
-        stage = str(raised_in_stage(TRUE, seal))
+        stage = str(stage_failure(TRUE, seal))
         for place in (f"{line}\n{stage}", f"{stage}\n{line}", f"{line} {stage} {line}"):
             found = of_spark(PythonException(place, "PYTHON_EXCEPTION"), seal)
             assert isinstance(found, OperationError), line

@@ -139,9 +139,7 @@ def test_spark_answers_what_this_process_does(both: LocalDRPC, name: str) -> Non
 
 def reach(topology: TridentTopology, tweeters: Any, followers: Any, function: str) -> None:
     stream = topology.newDRPCStream(function, engine="spark")
-    known = topology.join(
-        stream, "args", topology.newStaticStream(tweeters), "url", "url, tweeter"
-    )
+    known = topology.join(stream, "args", topology.newStaticStream(tweeters), "url", "url, tweeter")
     (
         topology.join(
             known, "tweeter", topology.newStaticStream(followers), "tweeter", "tweeter, url, who"
@@ -372,9 +370,10 @@ def test_a_query_without_frames_runs_in_the_session_of_the_run(spark: Any) -> No
 def test_a_query_may_be_opened_in_any_thread(tables: Any) -> None:
     topology = TridentTopology()
     topology.newDRPCStream("f", engine="spark").aggregate(Count(), "n")
-    with ThreadPoolExecutor(1) as thread, thread.submit(
-        lambda: LocalDRPC(topology.plan(), on_spark=job_queue)
-    ).result() as drpc:
+    with (
+        ThreadPoolExecutor(1) as thread,
+        thread.submit(lambda: LocalDRPC(topology.plan(), on_spark=job_queue)).result() as drpc,
+    ):
         assert drpc.execute("f", "", timeout=PATIENCE) == "[[1]]"
 
 

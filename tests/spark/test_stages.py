@@ -17,7 +17,7 @@ from trident.kernels.task import StepName
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
 from trident.operation_error import OperationError
 from trident.operations.callables import CallableFunction
-from trident.spark.error_transfer import StageFailure, of_spark, raised_in_stage
+from trident.spark.error_transfer import StageFailure, of_spark, stage_failure
 from trident.spark.errors import SparkFailure
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
@@ -149,7 +149,7 @@ def test_an_error_of_the_users_keeps_its_meaning_and_text() -> None:
         pass
 
     seal = Seal()
-    error = of_spark(raised_in_stage(Local("gone"), seal), seal)
+    error = of_spark(stage_failure(Local("gone"), seal), seal)
     assert type(error) is FailedException
     assert str(error) == "Local: gone"
 
@@ -168,7 +168,7 @@ def test_no_keys_of_an_empty_block() -> None:
 
 def test_an_error_whose_text_is_long_or_no_unicode_crosses_the_jvm() -> None:
     seal = Seal()
-    raised = raised_in_stage(ValueError("\ud800" * 100_000), seal)
+    raised = stage_failure(ValueError("\ud800" * 100_000), seal)
     readable, sealed = str(raised).encode().splitlines()  # as Spark's worker writes it
     assert len(readable) <= 1_000
     assert r"\ud800" in str(of_spark(raised, seal))

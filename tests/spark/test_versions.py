@@ -15,9 +15,7 @@ ASKS = re.compile(r"pyspark\.__version__|\b_?(spark|session)\.version\b")
 
 def test_no_other_module_asks_for_the_version() -> None:
     asking = [
-        path.name
-        for path in (ROOT / "trident").rglob("*.py")
-        if ASKS.search(path.read_text())
+        path.name for path in (ROOT / "trident").rglob("*.py") if ASKS.search(path.read_text())
     ]
     assert asking == ["versions.py"]
 

@@ -80,8 +80,19 @@ def test_a_basic_bolt_is_told_the_end_of_each_request() -> None:
     assert len(set(FINISHED)) == 2
 
 
-@pytest.mark.parametrize("bolts", [[], [type("Wide", (Split,), {"declareOutputFields":
-    lambda self, declarer: declarer.declare("id, a, b")})()]])
+@pytest.mark.parametrize(
+    "bolts",
+    [
+        [],
+        [
+            type(
+                "Wide",
+                (Split,),
+                {"declareOutputFields": lambda self, declarer: declarer.declare("id, a, b")},
+            )()
+        ],
+    ],
+)
 def test_the_last_bolt_emits_an_id_and_a_result(bolts: list[Any]) -> None:
     builder = LinearDRPCTopologyBuilder("words")
     for bolt in bolts:

@@ -80,9 +80,7 @@ def test_an_attempt_that_failed_after_it_wrote_is_not_added_again(
     assert (found.words, found.buckets) == (WORDS, BUCKETS)
 
 
-def test_on_spark_they_come_to_the_same(
-    tmp_path: Path, redis_server: Served, spark: Any
-) -> None:
+def test_on_spark_they_come_to_the_same(tmp_path: Path, redis_server: Served, spark: Any) -> None:
     from pyspark.cloudpickle import register_pickle_by_value
 
     for program in ("count", "words"):

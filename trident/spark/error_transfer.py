@@ -7,6 +7,8 @@ has made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark import SparkContext
@@ -16,6 +18,7 @@ from trident.spark.error_json import error_from_json, error_to_json, text_of
 from trident.spark.errors import EngineLostError, SparkFailure
 from trident.spark.seal import Seal
 from trident.spark.versions import condition_of, is_away
+from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import FailedException, TridentError
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
@@ -44,8 +47,18 @@ class StageFailure(Exception):
     """Ends a stage; the driver restores the error from the last line of its message."""
 
 
-def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
-    """What a stage raises so that the driver finds `error` in Spark's message."""
+@contextmanager
+def stage_errors(seal: Seal) -> Iterator[None]:
+    """Run a stage in a worker; raise its error so that the driver finds it in Spark's message."""
+    freeze_imports()
+    try:
+        yield
+    except Exception as error:
+        raise stage_failure(error, seal) from None
+
+
+def stage_failure(error: BaseException, seal: Seal) -> StageFailure:
+    """Return what a stage raises for an error."""
     # Spark's worker can't write a lone surrogate, and then the JVM would wait for ever.
     shown = text_of(error).splitlines()[0].encode("utf-8", "backslashreplace").decode()
     return StageFailure(f"{shown[:_SHOWN]}\n{marked(error, seal)}")

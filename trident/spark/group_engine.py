@@ -332,7 +332,7 @@ class SparkGroupEngine:
     def _local_input(self, source: Source, block: Block, record: ControlRecord) -> InputFrame:
         """What was emitted on the driver, as a DataFrame of the columns that are needed."""
         names = source.columns.names
-        schema = self._schemas.of({name: str(kind) for name, kind in source.columns.types.items()})
+        schema = self._schemas.of_fields(source.columns)
         step, task = source.name, StageContext(record).task()
         if source.check is not None:
             block = source.check.apply(block, task)

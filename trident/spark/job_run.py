@@ -227,7 +227,7 @@ class JobRun:
 
     def _dead(self) -> Flow:
         """The dead letters of all stages, which have run."""
-        schema = self._schemas.of({name: str(kind) for name, kind in LETTER.types.items()})
+        schema = self._schemas.of_fields(LETTER)
         frame = reduce(DataFrame.union, self._letters, frame_of(self._session, [], schema.struct))
         frame = frame.where(F.col(LETTER.names[0]).isNotNull())
         return Flow(frame.coalesce(1), LETTER.types, 1, kept=True)
@@ -429,12 +429,11 @@ class JobRun:
         if flow.kernels:
             block = joined(run_kernels(flow.kernels, iter([block]), self._task))
         made = self._write(step, block, self._task)
-        types = step.columns.types
         if step.kernel.kept is None:
             return flow
-        schema = self._schemas.of({name: str(kind) for name, kind in types.items()})
+        schema = self._schemas.of_fields(step.columns)
         frame = local_frame(self._session, schema, made, step.name, self._task)
-        return Flow(frame.coalesce(1), types, 1)
+        return Flow(frame.coalesce(1), step.columns.types, 1)
 
     def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
         if keeps_letters(flow.kernels):  # a task of an update tells nothing but its status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,11 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.spark.arrow_collector import ArrowCollector
-from trident.spark.error_transfer import SOURCES, raised_in_stage
+from trident.spark.error_transfer import SOURCES, stage_errors
 from trident.spark.schemas import Schemas, selected
 from trident.spark.seal import Seal
 from trident.spark.versions import is_utf8
-from trident.spark.worker_heap import freeze_imports
 from trident.spouts.kafka.records import typed
 from trident.spouts.kafka.rejected import KafkaRecordError, Rejected, rejecting
 from trident.spouts.kafka.settings import KafkaSettings
@@ -137,16 +137,10 @@ class RecordStage:
     seal: Seal = SOURCES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_imports()
-        rejected = rejecting(self.settings)
-        try:
+        with stage_errors(self.seal), closing(rejecting(self.settings)) as rejected:
             for batch in batches:
                 for start in range(0, batch.num_rows, _ROWS):
                     yield from self._tuples(batch.slice(start, _ROWS), rejected)
-        except Exception as error:
-            raise raised_in_stage(error, self.seal) from None
-        finally:
-            rejected.close()
 
     def _tuples(self, records: pa.RecordBatch, rejected: Rejected) -> Iterator[pa.RecordBatch]:
         settings = self.settings

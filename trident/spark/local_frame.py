@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from trident.kernels.task import StepName, Task
-from trident.spark.schemas import ROW, Schema, frame_of
-from trident.spark.stage import array_of
+from trident.spark.schemas import Schema, frame_of
+from trident.spark.stage import arrow_arrays
 from trident.tuples.block import Block
 
 
@@ -20,10 +20,5 @@ def local_frame(
 
 def local_table(schema: Schema, block: Block, step: StepName, task: Task) -> pa.Table:
     """The same as a table of Arrow."""
-    arrays = [
-        pa.nulls(block.length, field.type)
-        if field.name == ROW
-        else array_of(block.values(field.name), field, step, task)
-        for field in schema.arrow
-    ]
+    arrays = arrow_arrays(block, schema.arrow, dict.fromkeys(schema.arrow.names, step), task)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)

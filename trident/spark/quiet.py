@@ -38,6 +38,12 @@ class Quiet:
             self._loggers = loggers_of_errors()
             self._filters = _filters(access_to(session).jvm, f"(?s)({'|'.join(messages)})")
 
+    def __enter__(self) -> None:
+        self.on()
+
+    def __exit__(self, *_: object) -> None:
+        self.off()
+
     def on(self) -> None:
         """Begin, also for what Python logs in the calling thread; may be repeated."""
         with self._changing:

@@ -11,12 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.kernels.grouping_kernel import PARTITION
-from trident.spark.error_transfer import raised_in_stage
+from trident.spark.error_transfer import stage_errors
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
 from trident.spark.versions import placed
-from trident.spark.worker_heap import freeze_imports
-from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 from trident.states.sharding import shards_of
 from trident.tuples.arrow_columns import python_values
@@ -111,13 +109,10 @@ class KeyPartitions:
     shards: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_imports()
-        for batch in batches:
-            columns = [python_values(batch.column(name)) for name in self.names]
-            try:
+        with stage_errors(self.seal):
+            for batch in batches:
+                columns = [python_values(batch.column(name)) for name in self.names]
                 keys = encode_keys(zip(*columns, strict=True))
-            except SerializationError as error:
-                raise raised_in_stage(error, self.seal) from None
-            partitions = [shard % self.count for shard in shards_of(keys, self.shards)]
-            arrays = [*batch.columns, pa.array(partitions, pa.int32())]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+                partitions = [shard % self.count for shard in shards_of(keys, self.shards)]
+                arrays = [*batch.columns, pa.array(partitions, pa.int32())]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from trident.spark.versions import made_of, table_of
 from trident.tuples.field_types import parts
+from trident.tuples.fields import Fields
 
 _making = Lock()
 _OTHERWISE = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
@@ -37,8 +38,12 @@ class Schemas:
         self._session = session
         self._known: dict[tuple[tuple[str, str], ...], Schema] = {}
 
+    def of_fields(self, fields: Fields) -> Schema:
+        """Return the schema of fields, whose types are all known."""
+        return self.of({name: str(kind) for name, kind in fields.types.items()})
+
     def of(self, columns: Mapping[str, str]) -> Schema:
-        """The schema of columns with DDL types; of none that of :data:`ROW`."""
+        """Return the schema of columns with DDL types; that of :data:`ROW` for no columns."""
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
             ddl = ", ".join(f"{quoted(name)} {ddl_text(kind)}" for name, kind in key)

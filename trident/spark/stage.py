@@ -19,10 +19,9 @@ from trident.operations.counters import CounterBook
 from trident.operations.dead_letters import LETTER
 from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.spark.counts import AttemptCounts
-from trident.spark.error_transfer import raised_in_stage
+from trident.spark.error_transfer import stage_errors
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
-from trident.spark.worker_heap import freeze_imports
 from trident.states.control import ControlRecord
 from trident.tuples.block import Block
 from trident.tuples.value_types import misfit
@@ -90,12 +89,11 @@ class PythonStage:
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_imports()
         spark = TaskContext.get()
         # Where streams are merged, Spark counts the partitions of each on from those before it.
         index = spark.partitionId() % self.partitions if spark else 0
         task = self.context.task(index, self.partitions)
-        try:
+        with stage_errors(self.context.seal):
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
             told: list[Sequence[Any]] = [*(task.letters or ())]
@@ -104,8 +102,6 @@ class PythonStage:
             if told:
                 yield _of_letters(told, self.schema)
             self.context.report_counts(task)
-        except Exception as error:
-            raise raised_in_stage(error, self.context.seal) from None
 
 
 def _of_letters(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
@@ -154,10 +150,16 @@ def record_batches(
     """A block as record batches of bounded size."""
     if not block.length:
         return
-    arrays = [_array(block, field, makers, task) for field in schema]
-    whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    whole = pa.RecordBatch.from_arrays(arrow_arrays(block, schema, makers, task), schema=schema)
     for start in range(0, block.length, OUTPUT_ROWS):
         yield whole.slice(start, OUTPUT_ROWS)
+
+
+def arrow_arrays(
+    block: Block, schema: pa.Schema, makers: dict[str, StepName], task: Task
+) -> list[pa.Array]:
+    """Return the columns of a block as Arrow; `makers` has the step that has made a field."""
+    return [_array(block, field, makers, task) for field in schema]
 
 
 def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Task) -> pa.Array:
@@ -165,11 +167,11 @@ def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Tas
         return pa.nulls(block.length, field.type)
     column = block.arrow(field.name)
     if field.name in makers and (column is None or column.type != field.type):
-        return array_of(block.values(field.name), field, makers[field.name], task)
+        return _array_of(block.values(field.name), field, makers[field.name], task)
     return arrow_column(block, field.name, field.type)
 
 
-def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
+def _array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
     """A column as Arrow of its declared type; the error of an unfit value names the step."""
     try:
         return pa.array(values, field.type)

@@ -46,7 +46,7 @@ def _column(update: Update, block: Block, name: str, schemas: Schemas) -> pa.Arr
     column = block.arrow(name)
     if column is not None:
         return column
-    [field] = schemas.of({name: str(update.reads.types[name])}).arrow
+    [field] = schemas.of_fields(update.reads.select([name])).arrow
     return pa.array(block.values(name), field.type)
 
 

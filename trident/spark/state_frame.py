@@ -18,12 +18,11 @@ from pyspark.sql import functions as F
 
 from trident.errors import EmittedValueError, described
 from trident.spark.access import access_to, kept
-from trident.spark.error_transfer import of_spark, raised_in_stage
+from trident.spark.error_transfer import of_spark, stage_errors
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schema, Schemas, frame_of, quoted
 from trident.spark.seal import Seal
 from trident.spark.stage import UNFIT
-from trident.spark.worker_heap import freeze_imports
 from trident.spark.workers import check_workers
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
@@ -94,15 +93,12 @@ def _read_in_tasks(session: SparkSession, reader: _PartReader) -> DataFrame | No
     check_workers(session)
     count = len(reader.parts)
     frame = session.range(0, count, 1, count).mapInArrow(reader, reader.schema.struct)
-    quiet = Quiet(session, *TASKS)
-    quiet.on()
     try:
-        rows = kept(frame)
-        moved = rows.where(F.col(_MOVED)).select(_MOVED).limit(1).collect()
+        with Quiet(session, *TASKS):
+            rows = kept(frame)
+            moved = rows.where(F.col(_MOVED)).select(_MOVED).limit(1).collect()
     except Exception as error:
         raise of_spark(error, reader.seal, "read") from error
-    finally:
-        quiet.off()
     if not moved:
         return rows
     access_to(session).release(rows)
@@ -128,20 +124,18 @@ class _PartReader:
     seal: Seal
 
     def __call__(self, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_imports()
-        try:
+        with stage_errors(self.seal):
             # All of its input first: Spark ends a worker that leaves some.
             numbers = [row.as_py() for batch in given for row in batch.column(0)]
-            with closing(self.factory.makeMap()) as state:
-                for number in numbers:
-                    yield from self.batches(state, self.parts[number])
-        except BatchMovedOn:
-            # No error: with that the worker would end, and the next try wait for another.
-            *others, last = self.schema.arrow
-            row = [*(pa.nulls(1, field.type) for field in others), pa.array([True], last.type)]
-            yield pa.RecordBatch.from_arrays(row, schema=self.schema.arrow)
-        except Exception as error:
-            raise raised_in_stage(error, self.seal) from None
+            try:
+                with closing(self.factory.makeMap()) as state:
+                    for number in numbers:
+                        yield from self.batches(state, self.parts[number])
+            except BatchMovedOn:
+                # An error would end the worker, and the next try would wait for another one.
+                *others, last = self.schema.arrow
+                row = [*(pa.nulls(1, field.type) for field in others), pa.array([True], last.type)]
+                yield pa.RecordBatch.from_arrays(row, schema=self.schema.arrow)
 
     def batches(self, state: StoredMap, part: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""

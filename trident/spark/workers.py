@@ -78,19 +78,16 @@ def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
                 raise
             why = ", ".join(re.findall(r'details = "([^"]*)"', str(error))) or type(error).__name__
             raise EngineLostError(f"its Connect server does not answer ({why})") from None
-    python = access_to(spark).python
-    quiet = Quiet(spark, *TASKS)
-    quiet.on()
+    access = access_to(spark)
     try:
-        return access_to(spark).ask_workers(_NEEDED, packages)
+        with Quiet(spark, *TASKS):
+            return access.ask_workers(_NEEDED, packages)
     except Exception as error:
         text = str(error)
         if found := _MISMATCH.search(text):
-            _check_version(python, ".".join(found.groups()))
+            _check_version(access.python, ".".join(found.groups()))
         shown = text.strip().splitlines()[0]
-        raise WorkerError(f"Spark's workers, {python}, can't run a task: {shown}") from None
-    finally:
-        quiet.off()
+        raise WorkerError(f"Spark's workers, {access.python}, can't run a task: {shown}") from None
 
 
 def _check_modules(python: str, answers: Iterable[Mapping[str, Any]]) -> None:
