@@ -38,11 +38,11 @@ from trident.errors import (
     TridentError,
 )
 from trident.spark.error_json import error_from_json, error_to_json
-from trident.spark.error_transfer import of_spark, stage_failure
+from trident.spark.error_transfer import error_to_show, stage_failure
 from trident.spark.errors import SparkFailure, StatusError
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext
-from trident.spark.update_stage import STATUS, judged
+from trident.spark.update_stage import STATUS, sum_statuses
 from trident.states.control import ControlRecord
 from trident.states.map_state import MapState
 from trident.states.values import Token
@@ -90,7 +90,7 @@ def unsealed(rng: random.Random, folder: Path) -> str:
 def forged(rng: random.Random, folder: Path, earlier: Seal, own: Seal) -> str:
     """A line as a hostile sender may write it; `own` only where he has changed what it sealed."""
     data = rng.choice([pickled, unsealed])(rng, folder)
-    true = own.sealed(error_to_json(rng.choice(BELIEVED)))
+    true = own.sign(error_to_json(rng.choice(BELIEVED)))
     another = base64.b64encode(b'{"error": "FailedException", "args": ["x"]}').decode()
     return rng.choice(
         [
@@ -99,9 +99,9 @@ def forged(rng: random.Random, folder: Path, earlier: Seal, own: Seal) -> str:
             lambda: f"trident-sealed:{data}.{hashlib.sha256(data.encode()).hexdigest()}",
             lambda: f"trident-sealed:{data}.{'0' * 64}",
             lambda: f"trident-sealed:{data}.",
-            lambda: Seal(b"").sealed(error_to_json(rng.choice(BELIEVED))),
-            lambda: earlier.sealed(error_to_json(rng.choice(BELIEVED))),
-            lambda: 2 * earlier.sealed(error_to_json(rng.choice(BELIEVED))),
+            lambda: Seal(b"").sign(error_to_json(rng.choice(BELIEVED))),
+            lambda: earlier.sign(error_to_json(rng.choice(BELIEVED))),
+            lambda: 2 * earlier.sign(error_to_json(rng.choice(BELIEVED))),
             lambda: true[: rng.randrange(len(true))],
             lambda: true[:15] + true[16:],
             lambda: true[:-1] + ("0" if true[-1] != "0" else "1"),
@@ -117,19 +117,21 @@ def test_of_a_thousand_forged_lines_none_is_run_and_none_is_believed(tmp_path: P
         seal = Seal()
         line = forged(rng, tmp_path, earlier, seal)
         text = f"[CAST_INVALID_INPUT] The value '{line}' of the type \"STRING\" cannot be cast"
-        native_one = of_spark(NumberFormatException(text, "CAST_INVALID_INPUT"), seal)
+        native_one = error_to_show(NumberFormatException(text, "CAST_INVALID_INPUT"), seal)
         assert isinstance(native_one, SparkFailure), line
         assert native_one.args[0] == "CAST_INVALID_INPUT"
 
         quoted = f"Traceback (most recent call last):\nValueError: {line}\n"
-        assert isinstance(of_spark(PythonException(quoted, "PYTHON_EXCEPTION"), seal), SparkFailure)
+        assert isinstance(
+            error_to_show(PythonException(quoted, "PYTHON_EXCEPTION"), seal), SparkFailure
+        )
         stage = str(stage_failure(TRUE, seal))
         for place in (f"{line}\n{stage}", f"{stage}\n{line}", f"{line} {stage} {line}"):
-            found = of_spark(PythonException(place, "PYTHON_EXCEPTION"), seal)
+            found = error_to_show(PythonException(place, "PYTHON_EXCEPTION"), seal)
             assert isinstance(found, OperationError), line
             assert found.args == TRUE.args
         with pytest.raises(StatusError):
-            judged([line], seal)
+            sum_statuses([line], seal)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,17 +184,17 @@ def failure_of(run: Run, spout: FeederBatchSpout, value: str) -> BaseException:
 
 def test_what_a_value_says_of_lost_blocks_does_not_make_its_batch_be_tried_again() -> None:
     text = "[CAST_INVALID_INPUT] The value 'FetchFailed checkpoint block' cannot be cast"
-    found = of_spark(NumberFormatException(text, "CAST_INVALID_INPUT"))
+    found = error_to_show(NumberFormatException(text, "CAST_INVALID_INPUT"))
     assert isinstance(found, SparkFailure)
     lost = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_1_0 not found!"
-    found = of_spark(SparkRuntimeException(lost, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"))
+    found = error_to_show(SparkRuntimeException(lost, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"))
     assert isinstance(found, FailedException)
 
 
 def test_the_batch_of_a_job_that_a_server_aborted_is_tried_again() -> None:
     text = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 16 times"
     aborted: Any = connect.SparkException
-    assert isinstance(of_spark(aborted(text, errorClass="")), FailedException)
+    assert isinstance(error_to_show(aborted(text, errorClass="")), FailedException)
 
 
 OURS = [
@@ -265,7 +267,7 @@ def test_a_class_of_the_users_is_shown_as_the_nearest_of_ours(
 
 def test_nothing_shows_the_key_of_an_attempt() -> None:
     context = StageContext(ControlRecord("a1", Token(3, 1)))
-    shown = repr(context) + context.seal.sealed({})
+    shown = repr(context) + context.seal.sign({})
     assert repr(context.seal.key) not in shown
     assert context.seal.key.hex() not in shown
     assert context.seal.key != StageContext(context.record).seal.key
@@ -280,7 +282,7 @@ def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSessio
 
 def test_what_spark_says_of_a_plan_is_no_error_of_a_stage() -> None:
     seal = Seal()
-    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sealed(error_to_json(TRUE))})]"
-    found = of_spark(AnalysisException(text, "UNRESOLVED_COLUMN"), seal)
+    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sign(error_to_json(TRUE))})]"
+    found = error_to_show(AnalysisException(text, "UNRESOLVED_COLUMN"), seal)
     assert isinstance(found, SparkFailure)
     assert found.args[0] == "UNRESOLVED_COLUMN"

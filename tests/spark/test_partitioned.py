@@ -383,8 +383,8 @@ def test_values_and_metadata_that_look_like_statuses_are_values_and_metadata(
     sums: Sums, shelf: Shelf
 ) -> None:
     seal = Seal()
-    lines = [seal.sealed(error_to_json(error)) for error in BELIEVED]
-    lines += [seal.sealed({"done": {"run": "x", "emitted": [["a", 0, None, None]]}})]
+    lines = [seal.sign(error_to_json(error)) for error in BELIEVED]
+    lines += [seal.sign({"done": {"run": "x", "emitted": [["a", 0, None, None]]}})]
     shelf.add("c", [(line, 1) for line in lines])
 
     def emit(self: Any, tx: Any, collector: Any, partition: Any, last: Any) -> Any:

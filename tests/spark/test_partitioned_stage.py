@@ -20,7 +20,7 @@ from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.emission_stage import RUN, EmissionStage, KeptRowsKernel
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
-from trident.spark.kept_tuples import told_by
+from trident.spark.kept_tuples import read_statuses
 from trident.spark.live_emitters import MOST, live_emitter
 from trident.spark.packed import ROWS
 from trident.spark.seal import Seal
@@ -81,7 +81,7 @@ def test_each_task_emits_every_nth_partition_and_tells_of_it_last(shelf: Shelf) 
     for batch in batches:
         assert len(set(batch.column(RUN).to_pylist())) == 1
         assert [status is None for status in batch.column(STATUS).to_pylist()][-1:] == [False]
-    runs, found = told_by([batch.column(STATUS).to_pylist()[-1] for batch in batches], seal)
+    runs, found = read_statuses([batch.column(STATUS).to_pylist()[-1] for batch in batches], seal)
     assert {name: each.tuples for name, each in found.items()} == {"a": 1, "b": 1, "c": 1}
     kernel = KeptRowsKernel(STEP, None, SCHEMA, runs)
     assert [read(kernel, batch) for batch in batches] == [[97, 99], [98]]
@@ -93,7 +93,7 @@ def test_what_another_run_of_a_task_left_is_not_read(shelf: Shelf) -> None:
     seal = Seal()
     made = stage(emission(shelf, "a", "b", "c"), 1, seal)
     told, kept = rows_of(made, 0), rows_of(made, 0)
-    runs, _ = told_by([told.column(STATUS).to_pylist()[-1]], seal)
+    runs, _ = read_statuses([told.column(STATUS).to_pylist()[-1]], seal)
     kernel = KeptRowsKernel(STEP, None, SCHEMA, runs)
     assert read(kernel, told) == [97, 98, 99]
     with pytest.raises(FailedException, match="has run a task that emits partitions again"):
@@ -108,20 +108,20 @@ def test_what_another_run_of_a_task_left_is_not_read(shelf: Shelf) -> None:
 def test_no_status_is_believed_but_what_a_task_of_the_attempt_has_sealed(shelf: Shelf) -> None:
     seal = Seal()
     done: Any = {"done": {"run": "r", "emitted": [["a", 3, {"end": 3}, None]]}}
-    runs, found = told_by([seal.sealed(done)], seal)
+    runs, found = read_statuses([seal.sign(done)], seal)
     assert runs == {"r"}
     assert found["a"].metadata == {"end": 3}
     for status in (
         "",
         "trident-sealed:",
-        Seal().sealed(done),
-        seal.sealed({"done": {"run": "r"}}),
-        seal.sealed({"done": {"run": 1, "emitted": []}}),
-        seal.sealed({"done": {"run": "r", "emitted": [["a", "3", None, None]]}}),
-        seal.sealed({"done": {"run": "r", "emitted": [["a", 3, None]]}}),
+        Seal().sign(done),
+        seal.sign({"done": {"run": "r"}}),
+        seal.sign({"done": {"run": 1, "emitted": []}}),
+        seal.sign({"done": {"run": "r", "emitted": [["a", "3", None, None]]}}),
+        seal.sign({"done": {"run": "r", "emitted": [["a", 3, None]]}}),
     ):
         with pytest.raises(StatusError):
-            told_by([status], seal)
+            read_statuses([status], seal)
 
 
 @pytest.mark.parametrize("away", [StateUnavailableError, SourceUnavailableError])
@@ -129,7 +129,7 @@ def test_a_task_that_fails_while_another_finds_its_source_away_costs_no_retry(aw
     seal = Seal()
     errors = [FailedException("no"), away("here", "it is away")]
     with pytest.raises(away):
-        told_by([seal.sealed(error_to_json(error)) for error in errors], seal)
+        read_statuses([seal.sign(error_to_json(error)) for error in errors], seal)
 
 
 # Columns.

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from trident.spark.routing import PARTITION, by_key
-from trident.spark.schemas import Schemas, quoted
+from trident.spark.routing import PARTITION, place_by_key
+from trident.spark.schemas import Schemas, quote
 from trident.spark.seal import Seal
-from trident.spark.versions import placed, table_of
+from trident.spark.versions import collect_table, place_rows
 from trident.states.keys import encode_key
 from trident.states.sharding import shard_of
 from trident.tuples.arrow_columns import python_values
@@ -44,9 +44,11 @@ ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None
 def test_partitions_are_the_same(
     spark: SparkSession, types: dict[str, str], keys: list[tuple[Any, ...]]
 ) -> None:
-    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in types.items())
-    frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
-    columns = map(python_values, table_of(frame).combine_chunks().to_batches()[0].columns)
+    ddl = ", ".join(f"{quote(name)} {kind}" for name, kind in types.items())
+    frame = place_by_key(
+        spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal()
+    )
+    columns = map(python_values, collect_table(frame).combine_chunks().to_batches()[0].columns)
     found = [(tuple(key), partition) for *key, partition in zip(*columns, strict=True)]
     assert sorted(found, key=repr) == sorted(
         ((k, shard_of(encode_key(k), 5)) for k in keys), key=repr
@@ -57,7 +59,7 @@ def test_partitions_are_the_same(
 def test_each_shard_of_a_store_is_in_one_partition(spark: SparkSession, kind: str) -> None:
     keys = [(str(n) if kind == "string" else n / 4,) for n in range(200)]
     types = {"k": kind}
-    frame = by_key(
+    frame = place_by_key(
         spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), Seal(), 8
     )
     found = {row["k"]: row[PARTITION] for row in frame.collect()}
@@ -69,7 +71,7 @@ def test_each_row_is_in_the_partition_that_its_column_names(
     spark: SparkSession, count: int
 ) -> None:
     rows = spark.range(count * 2).select((F.col("id") % count).cast("int").alias(PARTITION))
-    frame = placed(rows, count, PARTITION)
+    frame = place_rows(rows, count, PARTITION)
     assert frame.rdd.getNumPartitions() == count
     found = frame.select(PARTITION, F.spark_partition_id()).collect()
     assert len(found) == count * 2

@@ -12,7 +12,7 @@ from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.job.compile import Spark, compile_job
 from trident.job.job import Job
-from trident.spark.staged_updates import packed, unpacked
+from trident.spark.staged_updates import pack_updates, unpack_updates
 from trident.tuples.block import Block
 
 
@@ -35,6 +35,6 @@ def test_a_batch_without_tuples_for_a_state_is_read_again(updated: list[str]) ->
         if update.state.name in updated
     )
     schemas: Any = None  # asked only for what Python steps made
-    found = unpacked(both, packed(both, Computed(updates, Outcome()), schemas))
+    found = unpack_updates(both, pack_updates(both, Computed(updates, Outcome()), schemas))
     assert [each.update.state.name for each in found.updates] == updated
     assert all(list(each.block.tuples(["word", "count"])) == [("dog", 2)] for each in found.updates)

@@ -17,7 +17,7 @@ from trident.kernels.task import StepName
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
 from trident.operation_error import OperationError
 from trident.operations.callables import CallableFunction
-from trident.spark.error_transfer import StageFailure, of_spark, stage_failure
+from trident.spark.error_transfer import StageFailure, error_to_show, stage_failure
 from trident.spark.errors import SparkFailure
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
@@ -104,7 +104,7 @@ def error_of(kernels: Sequence[Kernel], *outputs: pa.Field) -> BaseException:
     """What the driver makes of a stage that raises."""
     with pytest.raises(StageFailure) as raised:
         run(kernels, TEXTS, *outputs)
-    return of_spark(raised.value, CONTEXT.seal)
+    return error_to_show(raised.value, CONTEXT.seal)
 
 
 def upper(text: Any) -> list[Any]:
@@ -149,7 +149,7 @@ def test_an_error_of_the_users_keeps_its_meaning_and_text() -> None:
         pass
 
     seal = Seal()
-    error = of_spark(stage_failure(Local("gone"), seal), seal)
+    error = error_to_show(stage_failure(Local("gone"), seal), seal)
     assert type(error) is FailedException
     assert str(error) == "Local: gone"
 
@@ -171,7 +171,7 @@ def test_an_error_whose_text_is_long_or_no_unicode_crosses_the_jvm() -> None:
     raised = stage_failure(ValueError("\ud800" * 100_000), seal)
     readable, sealed = str(raised).encode().splitlines()  # as Spark's worker writes it
     assert len(readable) <= 1_000
-    assert r"\ud800" in str(of_spark(raised, seal))
+    assert r"\ud800" in str(error_to_show(raised, seal))
     assert sealed
 
 
@@ -224,7 +224,7 @@ REFUSED = Thrown("java.lang.UnsupportedOperationException", "java.lang.RuntimeEx
 def test_an_error_of_the_jvm_fails_the_attempt_only_where_it_may_pass(
     thrown: Thrown, expected: type[Exception]
 ) -> None:
-    assert type(of_spark(OfJVM(thrown))) is expected
+    assert type(error_to_show(OfJVM(thrown))) is expected
 
 
 def test_what_lost_a_batch_is_told_by_its_first_cause() -> None:
@@ -234,7 +234,7 @@ def test_what_lost_a_batch_is_told_by_its_first_cause() -> None:
         "\nCaused by: java.util.concurrent.TimeoutException: Cannot fetch record\n\t... 3 more"
     )
     told = "Spark lost the batch: java.util.concurrent.TimeoutException: Cannot fetch record"
-    assert str(of_spark(OfJVM(LOST, text))) == told
-    assert str(of_spark(OfJVM(LOST))) == (
+    assert str(error_to_show(OfJVM(LOST, text))) == told
+    assert str(error_to_show(OfJVM(LOST))) == (
         "Spark lost the batch: An error occurred while calling o7.save."
     )

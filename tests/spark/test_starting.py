@@ -22,7 +22,7 @@ def test_a_terminal_counts_the_seconds_and_shows_nothing_afterwards(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(starting, "_EVERY", 0.001)
-    with starting.counted_seconds():
+    with starting.count_seconds():
         until(lambda: terminal.getvalue().count("\r\033[KStarting Spark ... 0 s") > 2)
     assert terminal.getvalue().endswith("Starting Spark ... 0 s\r\033[K")
 
@@ -30,7 +30,7 @@ def test_a_terminal_counts_the_seconds_and_shows_nothing_afterwards(
 @pytest.mark.parametrize("stream", [StringIO(), None, object()])
 def test_a_file_or_a_pipe_gets_nothing(stream: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    with starting.counted_seconds():
+    with starting.count_seconds():
         pass
     assert not isinstance(stream, StringIO) or stream.getvalue() == ""
 
@@ -43,5 +43,5 @@ def test_spark_starts_also_where_the_error_output_is_closed(
     monkeypatch.setattr(sys, "stderr", terminal)
     if early:
         terminal.close()
-    with starting.counted_seconds():
+    with starting.count_seconds():
         terminal.close()

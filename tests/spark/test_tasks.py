@@ -34,7 +34,7 @@ from trident.backends import StateSpec
 from trident.errors import FailedException
 from trident.operation_error import OperationError
 from trident.spark import group_engine, job_run
-from trident.spark.versions import table_of
+from trident.spark.versions import collect_table
 from trident.states import OpaqueMap
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
@@ -138,9 +138,9 @@ def test_the_driver_writes_aggregates_after_a_batch_of_few_keys(
         def table(frame: DataFrame) -> pa.Table:
             for failure in failures:
                 raise failure
-            return table_of(frame)
+            return collect_table(frame)
 
-        monkeypatch.setattr(job_run, "table_of", table)
+        monkeypatch.setattr(job_run, "collect_table", table)
         feed(run, spout, [(word,) for word in "abcd"])
         progress = run.lastProgress
     writers = (tmp_path / "state" / "writers").read_text().splitlines()

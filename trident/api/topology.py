@@ -492,9 +492,9 @@ class TridentTopology(Published):
         shown = explain(self.plan())
         if spark is None:
             return shown
-        from trident.spark.access import described  # pyspark is optional
+        from trident.spark.access import describe_session  # pyspark is optional
 
-        return f"{described(spark)}\n{shown}"
+        return f"{describe_session(spark)}\n{shown}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values: groups, queries, nodes and states.

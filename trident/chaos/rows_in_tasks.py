@@ -28,7 +28,9 @@ _SOON = 0.015
 _STILL = 3.0
 """The most seconds that a task stands still: its driver, or the next one, goes on without it."""
 _PATIENCE = 1.0
-"""Seconds after which the driver gives up a task, and its attempt."""
+"""Seconds after which the driver gives up a task of a first attempt; later ones have more, as the
+machine may be too busy to start tasks in that time."""
+_MAX_PATIENCE = 20.0
 
 Written = Mapping[str, int] | TridentError
 """A task's receipt, or the error instead of one."""
@@ -66,7 +68,8 @@ class _TaskWrittenRows(RowsState):
         for index, task in enumerate(tasks):
             task.send((record, [_share(rows, index) for rows in pending]))
         for task in tasks:
-            self.take(record.token, _receive_receipt(task))
+            patience = min(_PATIENCE * (1 + record.token.attempt), _MAX_PATIENCE)
+            self.take(record.token, _receive_receipt(task, patience))
         self._tasks = tasks  # after an error they are left alone
 
     def _start_task(self) -> Connection:
@@ -85,9 +88,9 @@ def _share(rows: Any, index: int) -> Any:
     return rows.slice(index * share, share)
 
 
-def _receive_receipt(task: Connection) -> Mapping[str, int]:
+def _receive_receipt(task: Connection, patience: float) -> Mapping[str, int]:
     """Return what a task has written; raise FailedException if it does not say so in time."""
-    if not task.poll(_PATIENCE):
+    if not task.poll(patience):
         raise FailedException("a task stands still")
     try:
         answer: Written = task.recv()

@@ -61,9 +61,9 @@ def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
     yield Finding("ok", f"Python {platform.python_version()}, {sys.executable}")
     yield from map(_driver, found)
     if any(extra.name == "spark" and extra.installed for extra in found):
-        from trident.spark.java import java  # pyspark is optional
+        from trident.spark.java import find_java  # pyspark is optional
 
-        yield java()
+        yield find_java()
         yield workers_here()
     states: list[NamedState] = []
     kept, logs, tables = STATES.names, CHECKPOINTS.names, DATABASES.names
@@ -181,12 +181,12 @@ def workers_here() -> Finding:
 
 def workers_of_session(master: str, drivers: Sequence[Extra]) -> Iterator[Finding]:
     """Ask the workers of the session at `master`, which need the drivers of the states used."""
-    from trident.spark.access import described
+    from trident.spark.access import describe_session
     from trident.spark.session import session_at
     from trident.spark.workers import OF_SPARK, VERSION, ask_workers
 
     spark = session_at(master)
-    yield Finding("ok", described(spark))
+    yield Finding("ok", describe_session(spark))
     answers = ask_workers(spark, *(name for each in drivers for name in each.versions))
     names = ",".join(each.name for each in drivers)
     ours = f"{PACKAGE}[{names}]" if names else PACKAGE

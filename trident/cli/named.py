@@ -78,9 +78,9 @@ def _raised(what: str, raised: Exception) -> UsageError:
     """What a module, or a function in it, has raised, on one line: the exception, and where."""
     error = raised
     if type(raised).__module__.startswith("pyspark."):
-        from trident.spark.java import not_started
+        from trident.spark.java import explain_start_failure
 
-        error = not_started(raised) or raised
+        error = explain_start_failure(raised) or raised
     text = masked(" ".join(f"{type(error).__name__}: {error}".split())).rstrip(".")
     passed = {__file__, importlib.__file__}
     own = [

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 
 from trident.spark.versions import (
+    checkpoint_at_server,
     end_session,
     is_connect,
-    kept_by_server,
     name_of,
     session_of_server,
     settings_of,
@@ -65,9 +65,9 @@ class Classic:
         return self._context._jsc is None
 
     def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
-        """What the workers are and lack: an answer of each task; see `_asks`."""
+        """What the workers are and lack: an answer of each task; see `_worker_reporter`."""
         tasks = self.parallelism  # one for each core, so that all workers run one
-        asks = _asks(modules, packages)
+        asks = _worker_reporter(modules, packages)
         return list(self._context.parallelize(range(tasks), tasks).mapPartitions(asks).collect())
 
     def own_session(self) -> SparkSession:
@@ -82,7 +82,7 @@ class Classic:
     def end(self) -> None:
         """End a session of the engine's own, which holds nothing here."""
 
-    def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
+    def checkpoint_frame(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
         """The frame, checkpointed: the loss of a block fails the attempt."""
         return frame.localCheckpoint(eager=eager)
 
@@ -95,7 +95,7 @@ class Classic:
 
     def partitions_of(self, frame: DataFrame) -> int:
         """How many partitions the plan of a frame has, 0 if unknown."""
-        return _partitions(frame._jdf.queryExecution().executedPlan())
+        return _plan_partitions(frame._jdf.queryExecution().executedPlan())
 
 
 class Connect:
@@ -123,8 +123,8 @@ class Connect:
         return _parallelism[self._session]
 
     def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
-        """What the workers are and lack: an answer of each task; see `_asks`."""
-        asks = _asks_in_arrow(modules, packages)
+        """What the workers are and lack: an answer of each task; see `_worker_reporter`."""
+        asks = _arrow_worker_reporter(modules, packages)
         told = self._session.range(_ROWS).mapInArrow(asks, "told string")
         answers = [json.loads(row.told) for row in told.collect()]
         _parallelism[self._session] = len(answers)
@@ -138,9 +138,9 @@ class Connect:
         """End a session of the engine's own, and what the server keeps for it."""
         end_session(self._session)
 
-    def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
+    def checkpoint_frame(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
         """The frame, checkpointed: the loss of a block fails the attempt."""
-        return kept_by_server(frame, eager)
+        return checkpoint_at_server(frame, eager)
 
     def release(self, frame: DataFrame) -> None:
         """The server removes the rows of a frame when nothing here refers to it any more."""
@@ -159,7 +159,7 @@ def access_to(session: SparkSession) -> Classic | Connect:
     return Connect(session) if is_connect(session) else Classic(session)
 
 
-def described(session: SparkSession) -> str:
+def describe_session(session: SparkSession) -> str:
     """The version and form of a session, and what follows from them."""
     text = f"session: {name_of(session)}, {access_to(session).kind}"
     if not is_connect(session):
@@ -167,9 +167,9 @@ def described(session: SparkSession) -> str:
     return f"{text}: streaming DataFrames, and queries that Spark answers, are refused"
 
 
-def kept(frame: DataFrame, *, eager: bool = True) -> DataFrame:
+def checkpoint_frame(frame: DataFrame, *, eager: bool = True) -> DataFrame:
     """The frame, checkpointed: the loss of a block fails the attempt."""
-    return access_to(frame.sparkSession).kept(frame, eager=eager)
+    return access_to(frame.sparkSession).checkpoint_frame(frame, eager=eager)
 
 
 def partitions_of(frame: DataFrame) -> int:
@@ -177,7 +177,9 @@ def partitions_of(frame: DataFrame) -> int:
     return access_to(frame.sparkSession).partitions_of(frame)
 
 
-def _asks(modules: Names, packages: Names) -> Callable[[Iterable[Any]], Iterator[dict[str, Any]]]:
+def _worker_reporter(
+    modules: Names, packages: Names
+) -> Callable[[Iterable[Any]], Iterator[dict[str, Any]]]:
     """A task that tells where it runs, and which modules it can't import and why.
 
     With the version of this package there, and which packages are not installed.
@@ -214,9 +216,11 @@ def _asks(modules: Names, packages: Names) -> Callable[[Iterable[Any]], Iterator
     return ask
 
 
-def _asks_in_arrow(modules: Names, packages: Names) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _arrow_worker_reporter(
+    modules: Names, packages: Names
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The same as rows of Arrow, one for each task."""
-    ask = _asks(modules, packages)
+    ask = _worker_reporter(modules, packages)
 
     def ask_in_arrow(batches: Iterable[Any]) -> Iterator[Any]:
         import json
@@ -228,7 +232,7 @@ def _asks_in_arrow(modules: Names, packages: Names) -> Callable[[Iterable[Any]],
     return ask_in_arrow
 
 
-def _partitions(plan: Any) -> int:
+def _plan_partitions(plan: Any) -> int:
     # Of an RDD that it reads, as in a micro-batch, and of what keeps its partitions, Spark's plan
     # says 0. Asking its result would run broadcasts, and once more with the job.
     known = plan.outputPartitioning().numPartitions()
@@ -241,7 +245,7 @@ def _partitions(plan: Any) -> int:
         if plan.joinType().sql() == "FULL OUTER":
             return 0  # one more, with what matches nothing
         left, right = plan.left(), plan.right()
-        return _partitions(right if plan.buildSide().toString() == "BuildLeft" else left)
+        return _plan_partitions(right if plan.buildSide().toString() == "BuildLeft" else left)
     children = plan.children()
-    counts = [_partitions(children.apply(place)) for place in range(children.size())]
+    counts = [_plan_partitions(children.apply(place)) for place in range(children.size())]
     return sum(counts) if all(counts) and (kind == "UnionExec" or len(counts) == 1) else 0

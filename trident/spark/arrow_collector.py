@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.spark.stage import UNFIT, unfit_value
+from trident.spark.stage import UNFIT, find_unfit_value
 from trident.spouts.collector import SpoutCollector
 from trident.tuples.arrow_columns import combined
 from trident.tuples.block import Block
@@ -52,7 +52,7 @@ class ArrowCollector(SpoutCollector):
         try:
             return pa.array(values, wanted)
         except UNFIT:
-            wrong = unfit_value(values, wanted)
+            wrong = find_unfit_value(values, wanted)
             raise misfit(self._spout, name, declared, wrong) from None
 
 

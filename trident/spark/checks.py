@@ -88,7 +88,7 @@ def check_pickling(job: Job, spouts: Mapping[str, object] = MappingProxyType({})
     for stream, spout in spouts.items():
         if has_partitions(spout):
             _check_pickles(spout, job.source(stream).name, "getEmitter()")
-    for name, sent in _sent(job):
+    for name, sent in _list_sent(job):
         _check_pickles(sent, name, "prepare()")
 
 
@@ -101,7 +101,7 @@ def _check_pickles(sent: object, name: StepName, made: str) -> None:
         raise OperationTypeError(what, name.text, (), advice) from error
 
 
-def _sent(job: Job) -> Iterator[tuple[StepName, object]]:
+def _list_sent(job: Job) -> Iterator[tuple[StepName, object]]:
     for stage in job.stages:
         match stage.exchange:
             case ByKey(combine=Kernel() as kernel) | Gather(combine=Kernel() as kernel):

@@ -20,7 +20,7 @@ from trident.sources.emission import Emission, Emitted, Emitting
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_json import error_to_json
 from trident.spark.live_emitters import live_emitter
-from trident.spark.packed import ROWS, PackedRowsKernel, packed
+from trident.spark.packed import ROWS, PackedRowsKernel, pack
 from trident.spark.seal import Seal
 from trident.spark.stage import record_batches
 from trident.spark.statuses import STATUS
@@ -61,7 +61,7 @@ class EmissionStage:
             status: dict[str, Any] = {"done": {"run": run, "emitted": told}}
         except Exception as error:
             status = error_to_json(error)
-        yield _row(run, self.seal.sealed(status), None)
+        yield _row(run, self.seal.sign(status), None)
 
     def _emitted(self, number: int) -> Iterable[tuple[Sequence[Block], Emitted]]:
         mine = self.emission.assignments[number :: self.tasks]
@@ -73,7 +73,7 @@ class EmissionStage:
 
 
 def _row(run: str, status: str | None, rows: pa.Buffer | None) -> pa.RecordBatch:
-    columns = [pa.array([run]), pa.array([status], pa.string()), packed(rows)]
+    columns = [pa.array([run]), pa.array([status], pa.string()), pack(rows)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 

@@ -32,8 +32,8 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
     for known in type(error).__mro__:
         if known not in _NAMES:
             continue
-        if _fit(known, error.args) and (known is type(error) or not _is_text(known)):
-            return {"error": _NAMES[known], "args": list(map(_packed, error.args))}
+        if _fits(known, error.args) and (known is type(error) or not _is_text(known)):
+            return {"error": _NAMES[known], "args": list(map(_to_json, error.args))}
         if _is_text(known):
             return {"error": _NAMES[known], "args": [text_of(error)]}
     return {"error": TridentError.__name__, "args": [text_of(error)]}
@@ -47,8 +47,8 @@ def error_from_json(form: object) -> TridentError:
     """
     match form:
         case {"error": str(name), "args": list(packed), **rest} if not rest and name in _CLASSES:
-            args = tuple(map(_unpacked, packed))
-            if _fit(_CLASSES[name], args):
+            args = tuple(map(_from_json, packed))
+            if _fits(_CLASSES[name], args):
                 return _CLASSES[name](*args)
     return TridentError(f"an error that is none of this version: {form!r:.500}")
 
@@ -67,7 +67,7 @@ def _is_text(known: type[BaseException]) -> bool:
     return known.__init__ is Exception.__init__
 
 
-def _fit(known: type[BaseException], values: Sequence[Any]) -> bool:
+def _fits(known: type[BaseException], values: Sequence[Any]) -> bool:
     """Whether a class takes these values: its constructor's annotations say of which types."""
     if _is_text(known):
         return all(type(value) is str for value in values)
@@ -86,13 +86,13 @@ def _is_a(value: Any, kind: Any) -> bool:
     return kind in (str, int, bool, type(None)) and type(value) is kind
 
 
-def _packed(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if type(value) is Token:
         return {"token": list(value)}
     return list(value) if type(value) is tuple else value
 
 
-def _unpacked(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     match value:
         case {"token": [txid, attempt], **rest} if not rest:
             return Token(txid, attempt)

@@ -61,15 +61,17 @@ def stage_failure(error: BaseException, seal: Seal) -> StageFailure:
     """Return what a stage raises for an error."""
     # Spark's worker can't write a lone surrogate, and then the JVM would wait for ever.
     shown = text_of(error).splitlines()[0].encode("utf-8", "backslashreplace").decode()
-    return StageFailure(f"{shown[:_SHOWN]}\n{marked(error, seal)}")
+    return StageFailure(f"{shown[:_SHOWN]}\n{seal_error(error, seal)}")
 
 
-def marked(error: BaseException, seal: Seal) -> str:
-    """A sealed word from which `of_spark` restores `error`, wherever Spark quotes it."""
-    return seal.sealed(error_to_json(error))
+def seal_error(error: BaseException, seal: Seal) -> str:
+    """A sealed word from which `error_to_show` restores `error`, wherever Spark quotes it."""
+    return seal.sign(error_to_json(error))
 
 
-def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch") -> BaseException:
+def error_to_show(
+    error: BaseException, seal: Seal | None = None, work: str = "batch"
+) -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
     That is the error from the stage, as `error_to_json` shows it; `EngineLostError` where Spark has
@@ -82,9 +84,9 @@ def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch"
     # An AnalysisException quotes the plan, and with it the errors that `natives` put there.
     seals = () if isinstance(error, AnalysisException) else (seal, SOURCES)
     for each in seals:
-        if each is not None and (form := each.opened(text)) is not None:
+        if each is not None and (form := each.read(text)) is not None:
             return error_from_json(form)
-    if found := _lost(error):
+    if found := _find_loss(error):
         return EngineLostError(found)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
@@ -93,7 +95,7 @@ def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch"
     condition = condition_of(error) if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
     thrown = getattr(error, "java_exception", None)
-    lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
+    lost = _find_thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
     if lost is not None:
         return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()), work)
     if condition is None:
@@ -103,7 +105,7 @@ def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch"
     return SparkFailure(condition, text.partition("\n\nJVM stacktrace:")[0], work)
 
 
-def _lost(error: BaseException) -> str:
+def _find_loss(error: BaseException) -> str:
     """What of Spark has ended; empty where it goes on, or this program has stopped it.
 
     Errors of py4j, of sockets and of Arrow only hint at it, so Spark is asked.
@@ -119,7 +121,7 @@ def _lost(error: BaseException) -> str:
         return "its JVM has ended"
 
 
-def _thrown(name: str, thrown: Any) -> Any:
+def _find_thrown(name: str, thrown: Any) -> Any:
     """What the JVM threw of a class; None where it is not among the causes."""
     while thrown is not None and thrown.getClass().getName() != name:
         thrown = thrown.getCause()

@@ -10,39 +10,39 @@ from pyspark.sql import functions as F
 from trident.kernels.grouping_kernel import PARTITION
 from trident.operations.origins import MADE, ORIGIN
 from trident.spark.flow import Flow
-from trident.spark.routing import by_key
-from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.routing import place_by_key
+from trident.spark.schemas import Schemas, quote, select_columns
 from trident.spark.stage import StageContext
-from trident.spark.versions import placed
+from trident.spark.versions import place_rows
 
 
-def gathered(flow: Flow) -> Flow:
+def gather(flow: Flow) -> Flow:
     """The flow in one partition."""
-    return flow if flow.partitions == 1 else flow.moved(flow.frame.repartition(1), 1)
+    return flow if flow.partitions == 1 else flow.with_frame(flow.frame.repartition(1), 1)
 
 
-def dealt(flow: Flow, count: int, *, settled: bool) -> Flow:
+def spread(flow: Flow, count: int, *, settled: bool) -> Flow:
     """The flow in so many partitions; where `settled`, as it is if it has as many already."""
     if (settled and flow.partitions == count) or flow.partitions == count == 1:
         return flow
-    return flow.moved(flow.frame.repartition(count), count)
+    return flow.with_frame(flow.frame.repartition(count), count)
 
 
-def copied(flow: Flow, count: int) -> Flow:
+def broadcast(flow: Flow, count: int) -> Flow:
     """Every row once in each partition."""
     copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(PARTITION)
     names = tuple(flow.types)
-    frame = placed(flow.frame.select(*map(quoted, names), copies), count, PARTITION)
-    return flow.moved(selected(frame, names), count)
+    frame = place_rows(flow.frame.select(*map(quote, names), copies), count, PARTITION)
+    return flow.with_frame(select_columns(frame, names), count)
 
 
-def chosen(flow: Flow, names: Sequence[str], count: int) -> Flow:
+def move_to_chosen(flow: Flow, names: Sequence[str], count: int) -> Flow:
     """The flow with each row in the partition that its column :data:`PARTITION` names."""
-    frame = selected(placed(flow.frame, count, PARTITION), names)
+    frame = select_columns(place_rows(flow.frame, count, PARTITION), names)
     return Flow(frame, {name: flow.types[name] for name in names}, count)
 
 
-def routed(
+def route_by_key(
     flow: Flow,
     key: Sequence[str],
     count: int,
@@ -51,29 +51,29 @@ def routed(
     shards: int | None = None,
 ) -> Flow:
     """The flow with each key in its own partition, and that partition in a column."""
-    types = flow.typed(tuple(flow.types))
-    frame = by_key(flow.frame, tuple(key), types, count, schemas, context.seal, shards)
+    types = flow.types_of(tuple(flow.types))
+    frame = place_by_key(flow.frame, tuple(key), types, count, schemas, context.seal, shards)
     return Flow(frame, {**types, PARTITION: "int"}, count)
 
 
-def without_partition(flow: Flow) -> Flow:
-    """The flow without the column that :func:`routed` has added."""
+def drop_partition(flow: Flow) -> Flow:
+    """The flow without the column that :func:`route_by_key` has added."""
     names = tuple([name for name in flow.types if name != PARTITION])
     types = {name: flow.types[name] for name in names}
-    return replace(flow, frame=selected(flow.frame, names), types=types)
+    return replace(flow, frame=select_columns(flow.frame, names), types=types)
 
 
-def met(flow: Flow, key: Sequence[str], count: int) -> Flow:
+def collocate_keys(flow: Flow, key: Sequence[str], count: int) -> Flow:
     """The flow with the rows of each key in one partition, whichever that is."""
     columns = []
-    for name, kind in flow.typed(key).items():
-        column = F.col(quoted(name))
+    for name, kind in flow.types_of(key).items():
+        column = F.col(quote(name))
         # -0.0 and 0.0 are one key, but have two hashes.
         columns.append(column + F.lit(0.0) if kind in ("double", "float") else column)
-    return flow.moved(flow.frame.repartition(count, *columns), count)
+    return flow.with_frame(flow.frame.repartition(count, *columns), count)
 
 
-def with_origin(flow: Flow, names: Sequence[str]) -> Flow:
+def add_origin(flow: Flow, names: Sequence[str]) -> Flow:
     """The flow with these columns, of which `ORIGIN` is added."""
-    frame = selected(flow.frame.withColumn(ORIGIN, F.lit(MADE)), names)
+    frame = select_columns(flow.frame.withColumn(ORIGIN, F.lit(MADE)), names)
     return replace(flow, frame=frame, types={**flow.types, ORIGIN: "string"})

@@ -13,9 +13,9 @@ from trident.kernels.on_error import keeps_letters
 from trident.kernels.task import StepName
 from trident.operations.annotations import known_type
 from trident.operations.dead_letters import LETTER
-from trident.spark.access import kept
+from trident.spark.access import checkpoint_frame
 from trident.spark.packed import STRUCT, PackedRowsKernel, PackedStage
-from trident.spark.schemas import Schema, Schemas, selected
+from trident.spark.schemas import Schema, Schemas, select_columns
 from trident.spark.stage import LETTER_COLUMNS, PythonStage, StageContext
 from trident.tuples.fields import Fields
 
@@ -57,11 +57,11 @@ class Flow:
             kept=False,
         )
 
-    def moved(self, frame: DataFrame, partitions: int) -> Flow:
+    def with_frame(self, frame: DataFrame, partitions: int) -> Flow:
         """The same columns in other partitions."""
         return replace(self, frame=frame, partitions=partitions, kept=False)
 
-    def typed(self, names: Sequence[str]) -> dict[str, str]:
+    def types_of(self, names: Sequence[str]) -> dict[str, str]:
         """The types of columns."""
         return {name: self._type(name) for name in names}
 
@@ -72,40 +72,45 @@ class Flow:
         sparks = self.frame.schema[name].dataType.simpleString()
         return known_type(sparks) or sparks  # which has no quotes about a struct's names
 
-    def tells(self, context: StageContext) -> bool:
+    def has_reports(self, context: StageContext) -> bool:
         """Whether some rows of its kernels tell of bad tuples."""
         return keeps_letters(self.kernels) or context.counts_in_rows(self.kernels)
 
-    def settled(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
+    def settle(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
         """The flow as a DataFrame of exactly these columns: one ``mapInArrow`` runs its kernels."""
         if not self.kernels:
             if tuple(names) == tuple(self.types):
                 return self
             known = {name: self.types[name] for name in names}
-            return replace(self, frame=selected(self.frame, names), types=known)
-        types, telling = self.typed(names), self.tells(context)
+            return replace(self, frame=select_columns(self.frame, names), types=known)
+        types, telling = self.types_of(names), self.has_reports(context)
         schema = schemas.of({**types, **LETTER_COLUMNS} if telling else types)
         frame = self.frame.mapInArrow(
             self._stage(PythonStage, names, schema, context), schema.struct
         )
         if telling or not self.deterministic:
-            frame = kept(frame)
+            frame = checkpoint_frame(frame)
         stays = self.kept or telling or not self.deterministic
         if not telling:
             return Flow(frame, types, self.partitions, kept=stays)
         is_letter = F.col([*LETTER_COLUMNS][-1]).isNotNull()
-        main = selected(frame.where(~is_letter), names)
-        letters = selected(frame.where(is_letter), [*LETTER_COLUMNS]).toDF(*LETTER.names)
+        main = select_columns(frame.where(~is_letter), names)
+        letters = select_columns(frame.where(is_letter), [*LETTER_COLUMNS]).toDF(*LETTER.names)
         return Flow(main, types, self.partitions, kept=stays, letters=letters)
 
-    def packed(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
+    def settle_packed(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
         """The same for what Python reads once, packed; where kernels are left, and none of their
-        rows :meth:`tells`."""
-        types = self.typed(names)
+        rows :meth:`has_reports`."""
+        types = self.types_of(names)
         schema = schemas.of(types)
         frame = self.frame.mapInArrow(self._stage(PackedStage, names, schema, context), STRUCT)
         kernel = PackedRowsKernel(self.kernels[-1].step, None, schema.arrow)
-        return Flow(frame if self.deterministic else kept(frame), types, self.partitions, (kernel,))
+        return Flow(
+            frame if self.deterministic else checkpoint_frame(frame),
+            types,
+            self.partitions,
+            (kernel,),
+        )
 
     def _stage(
         self, kind: type[PythonStage], names: Sequence[str], schema: Schema, context: StageContext

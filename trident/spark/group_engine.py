@@ -34,18 +34,18 @@ from trident.sources.source import Tuples
 from trident.spark.access import access_to
 from trident.spark.checks import SparkGroup
 from trident.spark.counts import TaskCounts
-from trident.spark.error_transfer import of_spark
+from trident.spark.error_transfer import error_to_show
 from trident.spark.flow import InputFrame
 from trident.spark.job_run import JobRun, Write
 from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
 from trident.spark.local_frame import local_frame, local_table
 from trident.spark.packed import PackedRowsKernel, packed_frame
-from trident.spark.query_kernel import view_of
+from trident.spark.query_kernel import view_state
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
-from trident.spark.stage import StageContext, prepared
-from trident.spark.staged_updates import packed, unpacked
+from trident.spark.stage import StageContext, prepare_operation
+from trident.spark.staged_updates import pack_updates, unpack_updates
 from trident.spark.update_stage import update_state
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -235,11 +235,11 @@ class SparkGroupEngine:
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         """Return what is needed to make the updates; see `StagingEngine.packed`."""
-        return packed(self._group.large, computed, self._schemas)
+        return pack_updates(self._group.large, computed, self._schemas)
 
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""
-        return unpacked(self._group.large, parts)
+        return unpack_updates(self._group.large, parts)
 
     def drop(self, emitted: Mapping[str, Tuples]) -> None:
         """Let go of tuples that are on executors."""
@@ -288,11 +288,11 @@ class SparkGroupEngine:
         """Add to inputs what states of this process answer."""
         with self._asking, ExitStack() as cleaning:  # a state is used by one thread at a time
             views = [
-                view_of(self._states[state.name], task, updated=updated)
+                view_state(self._states[state.name], task, updated=updated)
                 for state, updated in zip(look_up.states, look_up.updated, strict=True)
             ]
             for query in look_up.row.queries:
-                cleaning.enter_context(prepared(query.step, query.operation, task))
+                cleaning.enter_context(prepare_operation(query.step, query.operation, task))
             return look_up.row.apply(views, inputs, task)
 
     def _release_all(self, kept: Iterable[tuple[str, int]]) -> None:
@@ -310,7 +310,7 @@ class SparkGroupEngine:
         try:
             yield
         except Exception as error:
-            shown = of_spark(error, seal)
+            shown = error_to_show(error, seal)
             if shown is error:
                 raise
             raise shown from None

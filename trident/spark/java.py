@@ -15,7 +15,7 @@ from trident.states.finding import Finding
 _PATIENCE = 30.0
 
 
-def java() -> Finding:
+def find_java() -> Finding:
     """Which Java Spark starts: that of JAVA_HOME, else the one on the path."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
@@ -37,16 +37,16 @@ def java() -> Finding:
 
 def require_java() -> None:
     """Raise where Spark would not start, before anything else is done."""
-    found = java()
+    found = find_java()
     if found.level == "problem":
         raise SparkSessionError(found.what, found.advice)
 
 
-def not_started(error: Exception, log: Path | None = None) -> SparkSessionError | None:
+def explain_start_failure(error: Exception, log: Path | None = None) -> SparkSessionError | None:
     """What PySpark's error about a JVM that did not start means, by its log; None for any other."""
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return None
-    found = java()
+    found = find_java()
     if found.level == "problem":
         return SparkSessionError(found.what, found.advice)
     said = log.read_text(errors="replace").split("\n") if log is not None else []

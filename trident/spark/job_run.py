@@ -40,28 +40,28 @@ from trident.kernels.task import Task
 from trident.operations.counters import summed
 from trident.operations.dead_letters import LETTER
 from trident.operations.origins import ORIGIN
-from trident.spark.access import kept, partitions_of
+from trident.spark.access import checkpoint_frame, partitions_of
 from trident.spark.exchanges import (
-    chosen,
-    copied,
-    dealt,
-    gathered,
-    met,
-    routed,
-    with_origin,
-    without_partition,
+    add_origin,
+    broadcast,
+    collocate_keys,
+    drop_partition,
+    gather,
+    move_to_chosen,
+    route_by_key,
+    spread,
 )
 from trident.spark.flow import Flow, InputFrame
-from trident.spark.joins import conversions, native_join
+from trident.spark.joins import find_conversions, native_join
 from trident.spark.local_frame import local_frame
-from trident.spark.natives import combined_first, native_aggregate, native_step
+from trident.spark.natives import combine_first, native_aggregate, native_step
 from trident.spark.query_kernel import TaskQueryKernel
-from trident.spark.routing import POSITION, with_position
-from trident.spark.schemas import Schemas, frame_of, quoted, selected
+from trident.spark.routing import POSITION, add_position
+from trident.spark.schemas import Schemas, create_frame, quote, select_columns
 from trident.spark.stage import StageContext, run_kernels
 from trident.spark.statuses import STATUS
-from trident.spark.update_stage import UpdateStage, judged
-from trident.spark.versions import table_of
+from trident.spark.update_stage import UpdateStage, sum_statuses
+from trident.spark.versions import collect_table
 from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
@@ -106,7 +106,7 @@ class JobRun:
     def run(self) -> Outcome:
         """Run all stages, reading states before any is updated; return what tasks did to these."""
         for stage in self._job.stages:
-            self._flows.append(self._run(stage))
+            self._flows.append(self._run_stage(stage))
         counted = self._task.counters.take() if self._task.counters is not None else {}
         in_tasks = summed(self._context.take_counts(), self._counted_in_rows())
         return self._outcome + Outcome(counters=summed(counted, in_tasks))
@@ -117,14 +117,14 @@ class JobRun:
             return {}
         told = reduce(DataFrame.union, self._letters)
         told = told.where(F.col(LETTER.names[0]).isNull()).select(LETTER.names[-1])
-        return reduce(summed, map(json.loads, table_of(told).column(0).to_pylist()), {})
+        return reduce(summed, map(json.loads, collect_table(told).column(0).to_pylist()), {})
 
     def result(self) -> Block:
         """The tuples of the result."""
         assert self._job.result is not None
         stage = self._job.stages[self._job.result]
-        flow = self._settled(self._flows[stage.id], stage.columns.names)
-        return block_of_table(table_of(flow.frame))
+        flow = self._settle(self._flows[stage.id], stage.columns.names)
+        return block_of_table(collect_table(flow.frame))
 
     def release(self) -> None:
         """Release what was kept in the cluster, and counted."""
@@ -132,8 +132,8 @@ class JobRun:
             frame.unpersist()
         self._context.take_counts()  # of an attempt that has failed
 
-    def _run(self, stage: Stage) -> Flow:
-        flow = self._brought(stage)
+    def _run_stage(self, stage: Stage) -> Flow:
+        flow = self._bring_in(stage)
         if isinstance(stage.exchange, Source):
             columns = stage.exchange.columns.names
         elif isinstance(stage.exchange, Forward):
@@ -141,39 +141,39 @@ class JobRun:
         else:
             columns = tuple([name for name in flow.types if name != PARTITION])
         for step in stage.steps:
-            flow = self._done(stage, step, flow, columns)
+            flow = self._run_step(stage, step, flow, columns)
             columns = step.columns.names
         if stage.update is not None:
             return flow
         if stage.readers > 1:
             return self._keep(stage, flow, stage.columns.names)
         if not stage.readers and (stage.steps or not flow.kept):
-            end = self._settled(flow, stage.columns.names)
+            end = self._settle(flow, stage.columns.names)
             end.frame.write.format("noop").mode("overwrite").save()
         return flow
 
-    def _settled(self, flow: Flow, names: Sequence[str]) -> Flow:
-        settled = flow.settled(names, self._context, self._schemas)
+    def _settle(self, flow: Flow, names: Sequence[str]) -> Flow:
+        settled = flow.settle(names, self._context, self._schemas)
         if settled.letters is not None:
             self._letters.append(settled.letters)
         return replace(settled, letters=None)
 
-    def _packed(self, flow: Flow, names: Sequence[str]) -> Flow:
+    def _settle_packed(self, flow: Flow, names: Sequence[str]) -> Flow:
         """The same for what comes to the driver."""
-        if not flow.kernels or flow.tells(self._context):
-            return self._settled(flow, names)
-        return flow.packed(names, self._context, self._schemas)
+        if not flow.kernels or flow.has_reports(self._context):
+            return self._settle(flow, names)
+        return flow.settle_packed(names, self._context, self._schemas)
 
     def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
         """The flow, persisted, so that it is read twice and made once; checkpointed if not
         repeatable."""
         if flow.kept:
             return flow
-        flow = self._settled(flow, names)
+        flow = self._settle(flow, names)
         if flow.kept:
             return flow
         if not stage.repeatable:
-            return replace(flow, frame=kept(flow.frame), kept=True)
+            return replace(flow, frame=checkpoint_frame(flow.frame), kept=True)
         # Spark keeps one copy of equal plans: a user's own cache() must not end with the batch.
         own = F.lit(uuid4().hex)
         frame = flow.frame.where(own == own).persist()
@@ -182,39 +182,39 @@ class JobRun:
 
     # How tuples come into a stage.
 
-    def _brought(self, stage: Stage) -> Flow:
+    def _bring_in(self, stage: Stage) -> Flow:
         exchange = stage.exchange
         match exchange:
             case Source():
-                return self._begun(stage, exchange)
+                return self._begin(stage, exchange)
             case DeadLetters():
-                return self._dead()
+                return self._collect_letters()
             case Forward(least):
-                return self._forwarded(stage, least)
+                return self._forward(stage, least)
             case ByKey() | Gather():
-                return self._by_key(stage, exchange)
+                return self._move_by_key(stage, exchange)
             case Union():
-                return self._together(stage, exchange)
+                return self._unite(stage, exchange)
             case Join():
                 return self._join(stage, exchange)
             case Chosen():
-                return self._chosen(stage, exchange)
-        flow, count = self._of(stage, 0), self._count(stage)
+                return self._move_to_chosen(stage, exchange)
+        flow, count = self._input(stage, 0), self._count(stage)
         if isinstance(exchange, Broadcast):
-            return copied(flow, count)
+            return broadcast(flow, count)
         assert isinstance(exchange, Spread)
-        return dealt(flow, count, settled=exchange.settled)
+        return spread(flow, count, settled=exchange.settled)
 
     def _count(self, stage: Stage) -> int:
         assert stage.partitions is not None  # an exchange knows how many it makes
         return stage.partitions
 
-    def _of(self, stage: Stage, place: int) -> Flow:
+    def _input(self, stage: Stage, place: int) -> Flow:
         """The output of an input of a stage, as a DataFrame."""
         before = self._job.stages[stage.inputs[place]]
-        return self._settled(self._flows[before.id], before.columns.names)
+        return self._settle(self._flows[before.id], before.columns.names)
 
-    def _begun(self, stage: Stage, source: Source) -> Flow:
+    def _begin(self, stage: Stage, source: Source) -> Flow:
         given = self._inputs[source.stream]
         frame, partitions = given.frame, given.partitions
         if stage.hint is None and (stage.partitions == 1 or partitions <= 1):
@@ -225,42 +225,42 @@ class JobRun:
         types = source.columns.types
         return Flow(frame, types, partitions, given.kernels, kept=source.kept)
 
-    def _dead(self) -> Flow:
+    def _collect_letters(self) -> Flow:
         """The dead letters of all stages, which have run."""
         schema = self._schemas.of_fields(LETTER)
-        frame = reduce(DataFrame.union, self._letters, frame_of(self._session, [], schema.struct))
+        frame = reduce(
+            DataFrame.union, self._letters, create_frame(self._session, [], schema.struct)
+        )
         frame = frame.where(F.col(LETTER.names[0]).isNotNull())
         return Flow(frame.coalesce(1), LETTER.types, 1, kept=True)
 
-    def _forwarded(self, stage: Stage, least: int | None) -> Flow:
+    def _forward(self, stage: Stage, least: int | None) -> Flow:
         flow = self._flows[stage.inputs[0]]
         if least is None or least <= flow.partitions:
             return flow
-        return flow.moved(flow.frame.repartition(least), least)
+        return flow.with_frame(flow.frame.repartition(least), least)
 
-    def _by_key(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
+    def _move_by_key(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
         if stage.steps and isinstance(stage.steps[0], NativeAggregate):
             return self._flows[stage.inputs[0]]
         if isinstance(exchange, Gather) and exchange.on_driver:
-            return self._combined(stage, exchange, self._packed)
-        flow, update = self._combined(stage, exchange, self._settled), stage.update
+            return self._combine(stage, exchange, self._settle_packed)
+        flow, update = self._combine(stage, exchange, self._settle), stage.update
         if update is not None and update.ordered and flow.partitions > 1:
             typed = {**flow.types, POSITION: "long"}
-            flow = replace(flow, frame=with_position(flow.frame), types=typed)
+            flow = replace(flow, frame=add_position(flow.frame), types=typed)
         count = self._count(stage)
         if isinstance(exchange, Gather):
-            return gathered(flow)
+            return gather(flow)
         if exchange.grouped and flow.partitions == count:
             return flow
         if not exchange.stable:
-            return met(flow, exchange.key, count)
+            return collocate_keys(flow, exchange.key, count)
         shards = update.state.factory.shards if update is not None else None
-        flow = routed(flow, exchange.key, count, self._schemas, self._context, shards)
-        return without_partition(flow) if update is None else flow
+        flow = route_by_key(flow, exchange.key, count, self._schemas, self._context, shards)
+        return drop_partition(flow) if update is None else flow
 
-    def _combined(
-        self, stage: Stage, exchange: ByKey | Gather, settle: Callable[..., Flow]
-    ) -> Flow:
+    def _combine(self, stage: Stage, exchange: ByKey | Gather, settle: Callable[..., Flow]) -> Flow:
         """What moves: the aggregates of partitions, where these combine first."""
         kernel, flow = exchange.combine, self._flows[stage.inputs[0]]
         if kernel is None:
@@ -272,7 +272,7 @@ class JobRun:
             flow = flow.then([kernel], kernel.step, makes, deterministic=deterministic)
         return settle(flow, moved)
 
-    def _chosen(self, stage: Stage, exchange: Chosen) -> Flow:
+    def _move_to_chosen(self, stage: Stage, exchange: Chosen) -> Flow:
         kernel = exchange.kernel
         flow = self._flows[stage.inputs[0]].then(
             [kernel],
@@ -280,21 +280,21 @@ class JobRun:
             _PARTITION,
             deterministic=kernel.operation.deterministic,
         )
-        flow = self._settled(flow, (*kernel.carried, PARTITION))
-        return chosen(flow, kernel.carried, kernel.count)
+        flow = self._settle(flow, (*kernel.carried, PARTITION))
+        return move_to_chosen(flow, kernel.carried, kernel.count)
 
-    def _together(self, stage: Stage, union: Union) -> Flow:
+    def _unite(self, stage: Stage, union: Union) -> Flow:
         for number in {each for each in stage.inputs if stage.inputs.count(each) > 1}:
             before, flow = self._job.stages[number], self._flows[number]
             self._flows[number] = self._keep(before, flow, before.columns.names)
         flows = [
-            self._with_columns(stage, place, names) for place, names in enumerate(union.columns)
+            self._select_input(stage, place, names) for place, names in enumerate(union.columns)
         ]
         frames = [
-            flow.frame.withColumns({name: to(F.col(quoted(name))) for name, to in own.items()})
+            flow.frame.withColumns({name: to(F.col(quote(name))) for name, to in own.items()})
             if own
             else flow.frame
-            for flow, own in zip(flows, conversions(flows, union.columns), strict=True)
+            for flow, own in zip(flows, find_conversions(flows, union.columns), strict=True)
         ]
         names = union.names
         first = frames[0].toDF(*names) if names else frames[0]
@@ -308,19 +308,19 @@ class JobRun:
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)
 
-    def _with_columns(self, stage: Stage, place: int, names: Sequence[str]) -> Flow:
+    def _select_input(self, stage: Stage, place: int, names: Sequence[str]) -> Flow:
         """An input of a union with these columns, and with `ORIGIN` where it has none."""
         before = self._job.stages[stage.inputs[place]]
         flow = self._flows[before.id]
         if ORIGIN not in names or ORIGIN in before.columns.names:
-            return self._settled(flow, names)
-        flow = self._settled(flow, [name for name in names if name != ORIGIN])
-        return with_origin(flow, names)
+            return self._settle(flow, names)
+        flow = self._settle(flow, [name for name in names if name != ORIGIN])
+        return add_origin(flow, names)
 
     def _join(self, stage: Stage, join: Join) -> Flow:
         flows = []
         for place, number in enumerate(stage.inputs):
-            flow = self._of(stage, place)
+            flow = self._input(stage, place)
             if stage.inputs.count(number) > 1:
                 before = self._job.stages[number]
                 flow = self._flows[number] = self._keep(before, flow, before.columns.names)
@@ -330,7 +330,7 @@ class JobRun:
             name: flows[of[0][0]].types[of[0][1]] if len(of) == 1 else None
             for name, of in kernel.columns.items()
         }
-        converted = conversions(flows, kernel.keys)
+        converted = find_conversions(flows, kernel.keys)
         frame = native_join([flow.frame for flow in flows], converted, kernel)
         hint = stage.hint
         if all(flow.partitions == 1 for flow in flows):
@@ -346,35 +346,35 @@ class JobRun:
 
     # What runs in a stage.
 
-    def _done(self, stage: Stage, step: Step, flow: Flow, columns: Sequence[str]) -> Flow:
+    def _run_step(self, stage: Stage, step: Step, flow: Flow, columns: Sequence[str]) -> Flow:
         """The output of a step, which takes these columns."""
         match step:
             case Kernels():
                 deterministic = step.deterministic
                 return flow.then(step.kernels, step.name, step.makes, deterministic=deterministic)
             case LookUp() if step.on_driver:
-                flow = self._keep(stage, self._settled(flow, columns), columns)
-                return self._looked_up(step, flow)
+                flow = self._keep(stage, self._settle(flow, columns), columns)
+                return self._look_up_here(step, flow)
             case LookUp():
-                return self._asked_in_tasks(step, flow)
+                return self._look_up_in_tasks(step, flow)
             case NativeStep():
-                flow = self._settled(flow, columns)
+                flow = self._settle(flow, columns)
                 made = step.makes.names
-                kept = [name for name in step.columns if name not in made]
-                types = {name: flow.types[name] for name in kept} | dict.fromkeys(made)
+                others = [name for name in step.columns if name not in made]
+                types = {name: flow.types[name] for name in others} | dict.fromkeys(made)
                 frame = native_step(flow.frame, step)
                 return replace(flow, frame=frame, types=types, kept=False)
             case NativeAggregate():
-                step, flow = combined_first(step, flow)
+                step, flow = combine_first(step, flow)
                 reads = tuple(dict.fromkeys((*step.group, *step.inputs)))
-                return self._aggregated(stage, step, self._settled(flow, reads))
+                return self._aggregate(stage, step, self._settle(flow, reads))
             case Update() if step.on_driver:
-                return self._updated_here(step, flow)
+                return self._update_here(step, flow)
             case Update():
                 return self._update_in_tasks(stage, step, flow)
         raise NotImplementedError(step)
 
-    def _aggregated(self, stage: Stage, step: NativeAggregate, flow: Flow) -> Flow:
+    def _aggregate(self, stage: Stage, step: NativeAggregate, flow: Flow) -> Flow:
         frame = native_aggregate(flow.frame, step, self._context)
         partitions = 1 if flow.partitions == 1 or not step.group else self._partitions
         count = self._count(stage)
@@ -383,9 +383,13 @@ class JobRun:
         names = (*step.group, *step.makes.names)
         flow = Flow(frame, dict.fromkeys(names), partitions)
         # Catalyst leaves groups in the one partition that they come from.
-        return met(flow, step.group, count) if count > partitions and not step.stays else flow
+        return (
+            collocate_keys(flow, step.group, count)
+            if count > partitions and not step.stays
+            else flow
+        )
 
-    def _asked_in_tasks(self, step: LookUp, flow: Flow) -> Flow:
+    def _look_up_in_tasks(self, step: LookUp, flow: Flow) -> Flow:
         query = step.row.queries[0]
         factories = [state.factory for state in step.states]
         kernel = TaskQueryKernel(
@@ -395,20 +399,20 @@ class JobRun:
             tuple(zip(factories, step.updated, strict=True)),
         )
         flow = flow.then([kernel], step.name, step.makes, deterministic=step.deterministic)
-        return self._settled(flow, step.columns.names) if step.is_urgent else flow
+        return self._settle(flow, step.columns.names) if step.is_urgent else flow
 
-    def _looked_up(self, step: LookUp, flow: Flow) -> Flow:
+    def _look_up_here(self, step: LookUp, flow: Flow) -> Flow:
         """Ask states for the distinct inputs of a step, in this process, and join the answers."""
         queries, needed = step.row.queries, step.columns.names
         inputs = tuple(dict.fromkeys(name for each in queries for name in each.inputs.names))
         if inputs:
-            asked = block_of_table(table_of(selected(flow.frame, inputs).distinct()))
+            asked = block_of_table(collect_table(select_columns(flow.frame, inputs).distinct()))
         else:
             asked = Block({}, 1)
         made = self._ask(step, asked, self._task)
         keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
         outputs = [name for each in queries for name in each.outputs if name in needed]
-        types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
+        types = {keys[name]: kind for name, kind in flow.types_of(inputs).items()}
         types |= {name: str(step.columns.types[name]) for name in outputs}
         renamed = made.renamed({**keys, **dict(zip(outputs, outputs, strict=True))})
         schema = self._schemas.of(types)
@@ -416,16 +420,16 @@ class JobRun:
         found = found.coalesce(1)
         condition = F.lit(True)
         for name, key in keys.items():
-            condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
+            condition &= flow.frame[quote(name)].eqNullSafe(found[key])
         both = flow.frame.join(found, condition, "inner")
         kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
-        return replace(flow, frame=selected(both, needed), types=kinds, kept=False)
+        return replace(flow, frame=select_columns(both, needed), types=kinds, kept=False)
 
     # Updates.
 
-    def _updated_here(self, step: Update, flow: Flow) -> Flow:
+    def _update_here(self, step: Update, flow: Flow) -> Flow:
         assert self._write is not None
-        block = block_of_table(table_of(flow.frame))
+        block = block_of_table(collect_table(flow.frame))
         if flow.kernels:
             block = joined(run_kernels(flow.kernels, iter([block]), self._task))
         made = self._write(step, block, self._task)
@@ -437,7 +441,7 @@ class JobRun:
 
     def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
         if keeps_letters(flow.kernels):  # a task of an update tells nothing but its status
-            flow = self._settled(flow, step.reads.names)
+            flow = self._settle(flow, step.reads.names)
         names = step.columns.names
         types = {name: str(kind) for name, kind in step.columns.types.items()}
         count = stage.partitions or flow.partitions
@@ -452,15 +456,15 @@ class JobRun:
             frame = frame.coalesce(1)  # one partition even where there are no tuples
         frame = frame.mapInArrow(tasks, schema.struct)
         if step.kernel.kept is None:
-            self._judge(step, frame)
+            self._read_statuses(step, frame)
             return flow
-        frame = kept(frame)
+        frame = checkpoint_frame(frame)
         is_status = F.col(STATUS).isNotNull()
-        self._judge(step, frame.where(is_status).select(STATUS))
+        self._read_statuses(step, frame.where(is_status).select(STATUS))
         values = frame.where(~is_status)
-        return Flow(selected(values, names), step.columns.types, count, kept=True)
+        return Flow(select_columns(values, names), step.columns.types, count, kept=True)
 
-    def _judge(self, step: Update, statuses: DataFrame) -> None:
-        found = table_of(statuses).column(0).to_pylist()
-        outcome, self.receipts[step.state.name] = judged(found, self._context.seal)
+    def _read_statuses(self, step: Update, statuses: DataFrame) -> None:
+        found = collect_table(statuses).column(0).to_pylist()
+        outcome, self.receipts[step.state.name] = sum_statuses(found, self._context.seal)
         self._outcome += outcome

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from trident.kernels.join_kernel import JoinKernel
 from trident.operations.annotations import known_type
 from trident.spark.flow import Flow
-from trident.spark.schemas import ddl_text, quoted, selected
+from trident.spark.schemas import ddl_text, quote, select_columns
 from trident.tuples.field_types import parts
 from trident.tuples.value_types import common_type, value_sort
 
@@ -54,7 +54,7 @@ _HOW = {
 
 
 def _name(place: int, field: str) -> str:
-    return quoted(f"__trident_{place}_{field}")
+    return quote(f"__trident_{place}_{field}")
 
 
 def _keys(
@@ -73,7 +73,7 @@ def _side(frame: DataFrame, place: int) -> DataFrame:
 
 def _output(frame: DataFrame, kernel: JoinKernel, keys: Sequence[str]) -> DataFrame:
     if not kernel.columns:
-        return selected(frame, ())
+        return select_columns(frame, ())
     columns = []
     for name, [(place, field), *others] in kernel.columns.items():
         # What is taken from several streams is the key, which comes out once.
@@ -82,7 +82,9 @@ def _output(frame: DataFrame, kernel: JoinKernel, keys: Sequence[str]) -> DataFr
     return frame.select(*columns)
 
 
-def conversions(flows: Sequence[Flow], names: Sequence[Sequence[str]]) -> list[dict[str, Convert]]:
+def find_conversions(
+    flows: Sequence[Flow], names: Sequence[Sequence[str]]
+) -> list[dict[str, Convert]]:
     """For each stream what gives its columns the types they meet in; Spark takes structs by
     position."""
     found: list[dict[str, Convert]] = [{} for _ in flows]
@@ -91,11 +93,11 @@ def conversions(flows: Sequence[Flow], names: Sequence[Sequence[str]]) -> list[d
         if len(known) == 1 and None not in known:
             continue
         met = zip(flows, columns, strict=True)
-        kinds = tuple(flow.typed((name,))[name] for flow, name in met)
+        kinds = tuple(flow.types_of((name,))[name] for flow, name in met)
         common = _common(kinds)
         for own, name, kind in zip(found, columns, kinds, strict=True):
             if common not in (None, kind):
-                own[name] = partial(_converted, found=kind, wanted=common)
+                own[name] = partial(_convert, found=kind, wanted=common)
     return found
 
 
@@ -106,7 +108,7 @@ def _common(kinds: tuple[str, ...]) -> str | None:
     return common_type(kinds)
 
 
-def _converted(column: Column, found: str, wanted: str) -> Column:
+def _convert(column: Column, found: str, wanted: str) -> Column:
     """The column with another type of the same sort; structs by the names of their fields."""
     if found == wanted:
         return column
@@ -115,15 +117,15 @@ def _converted(column: Column, found: str, wanted: str) -> Column:
     if head == "struct":
         kinds: Mapping[str, str] = dict(zip(before.names, before.kinds, strict=True))
         members = [
-            _converted(column.getField(name), kinds[name], kind).alias(name)
+            _convert(column.getField(name), kinds[name], kind).alias(name)
             for name, kind in zip(names, within, strict=True)
         ]
         return F.when(column.isNotNull(), F.struct(*members))
     if head == "array":
-        return F.transform(column, lambda one: _converted(one, before.kinds[0], within[0]))
+        return F.transform(column, lambda one: _convert(one, before.kinds[0], within[0]))
     if head == "map":
-        keys = F.transform_keys(column, lambda key, _: _converted(key, before.kinds[0], within[0]))
+        keys = F.transform_keys(column, lambda key, _: _convert(key, before.kinds[0], within[0]))
         return F.transform_values(
-            keys, lambda _, value: _converted(value, before.kinds[1], within[1])
+            keys, lambda _, value: _convert(value, before.kinds[1], within[1])
         )
     return column.cast(ddl_text(wanted))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, stage_errors
-from trident.spark.schemas import Schemas, selected
+from trident.spark.schemas import Schemas, select_columns
 from trident.spark.seal import Seal
 from trident.spark.versions import is_utf8
 from trident.spouts.kafka.records import typed
@@ -56,8 +56,8 @@ def as_tuples(records: DataFrame, settings: KafkaSettings) -> DataFrame:
     """The stream's tuples: by Spark alone where it can, else in Python."""
     parts = [F.expr(part).alias(name) for name, part in _PARTS.items()]
     if decoded_by_spark(settings):
-        return _by_spark(records.select(*parts), settings)
-    return _in_python(records.select(*parts, "headers"), settings)
+        return _decode_by_spark(records.select(*parts), settings)
+    return _decode_in_python(records.select(*parts, "headers"), settings)
 
 
 def decoded_by_spark(settings: KafkaSettings) -> bool:
@@ -72,7 +72,7 @@ def decoded_by_spark(settings: KafkaSettings) -> bool:
     )
 
 
-def _by_spark(parts: DataFrame, settings: KafkaSettings) -> DataFrame:
+def _decode_by_spark(parts: DataFrame, settings: KafkaSettings) -> DataFrame:
     names = settings.fields.names
     how = {"key": settings.translation.key, "value": settings.translation.value}
     for name in [name for name in how if name in names]:
@@ -81,18 +81,20 @@ def _by_spark(parts: DataFrame, settings: KafkaSettings) -> DataFrame:
         if settings.on_error == "skip":
             parts = parts.where(fits)
         else:
-            decoded = F.when(fits, decoded).otherwise(_fail(f"{name} is no {how[name]}"))
+            decoded = F.when(fits, decoded).otherwise(
+                _raise_record_error(f"{name} is no {how[name]}")
+            )
         parts = parts.withColumn(name, decoded)
-    return selected(parts, names)
+    return select_columns(parts, names)
 
 
-def _fail(problem: str) -> Column:
+def _raise_record_error(problem: str) -> Column:
     names = ("topic", "partition", "offset")
     template = KafkaRecordError._template.format_map(dict.fromkeys((*names, "problem"), "%s"))
     return F.raise_error(F.format_string(template, *names, F.lit(problem)))
 
 
-def _in_python(parts: DataFrame, settings: KafkaSettings) -> DataFrame:
+def _decode_in_python(parts: DataFrame, settings: KafkaSettings) -> DataFrame:
     declared = {name: str(kind) for name, kind in settings.fields.types.items()}
     schema = Schemas(parts.sparkSession).of(declared)
     types = {name: (kind, schema.arrow.field(name).type) for name, kind in declared.items()}

@@ -114,7 +114,7 @@ def _frame(spark: Any, settings: KafkaSettings, client: Mapping[str, Any] | None
     try:
         records = spark.readStream.format("kafka").options(**options).load()
     except AnalysisException as error:
-        raise _without_source(spark) from error
+        raise _missing_source(spark) from error
     return as_tuples(records, settings)
 
 
@@ -154,14 +154,14 @@ def _topics(settings: KafkaSettings, spark: Any) -> Mapping[str, str]:
 def _start(settings: KafkaSettings) -> Mapping[str, str]:
     """Where a new stream begins; Spark looks at it only where the checkpoint has no offsets."""
     if settings.group is not None:
-        return {"startingOffsets": json.dumps(_taken_over(settings))}
+        return {"startingOffsets": json.dumps(_group_offsets(settings))}
     if settings.first_poll.otherwise == "TIMESTAMP":
         behind = {"startingOffsetsByTimestampStrategy": "latest"}
         return {"startingTimestamp": str(settings.timestamp), **behind}
     return {"startingOffsets": settings.first_poll.otherwise.lower()}
 
 
-def _taken_over(settings: KafkaSettings) -> Mapping[str, Mapping[str, int]]:
+def _group_offsets(settings: KafkaSettings) -> Mapping[str, Mapping[str, int]]:
     """The offsets of a consumer group, and where it has none what the strategy says."""
     offsets: dict[str, dict[str, int]] = {}
     coordinator = KafkaCoordinator(settings)
@@ -172,7 +172,7 @@ def _taken_over(settings: KafkaSettings) -> Mapping[str, Mapping[str, int]]:
     return offsets
 
 
-def _without_source(spark: Any) -> SparkSessionError:
+def _missing_source(spark: Any) -> SparkSessionError:
     return SparkSessionError(
         "this session has no source for Kafka",
         f"Start it anew, in another process, with --packages {kafka_package(spark)}, or with that "

@@ -14,14 +14,14 @@ from trident.errors import SpoutPartitionError
 from trident.job.job import Source
 from trident.operations.origins import ORIGIN
 from trident.sources.emission import Emission, Emitted
-from trident.spark.access import access_to, kept
+from trident.spark.access import access_to, checkpoint_frame
 from trident.spark.emission_stage import RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
 from trident.spark.packed import ROWS
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.statuses import STATUS, open_statuses
-from trident.spark.versions import table_of
+from trident.spark.versions import collect_table
 
 _STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
 
@@ -69,13 +69,13 @@ def emit_in_tasks(
     numbers = session.range(0, tasks, 1, tasks)
     try:
         # The job that reads the status is the one in which rows are kept.
-        frame = kept(numbers.mapInArrow(stage, _STRUCT), eager=False)
+        frame = checkpoint_frame(numbers.mapInArrow(stage, _STRUCT), eager=False)
     except PicklingError as error:
         problem = f"its partitions can't be sent to executors ({error})"
         advice = "Let partitions and conf hold plain values only."
         raise SpoutPartitionError(emission.stream, problem, advice) from None
-    statuses = table_of(frame.where(F.col(STATUS).isNotNull()).select(STATUS))
-    runs, found = told_by(statuses.column(0).to_pylist(), seal)
+    statuses = collect_table(frame.where(F.col(STATUS).isNotNull()).select(STATUS))
+    runs, found = read_statuses(statuses.column(0).to_pylist(), seal)
     names = [each.partition.getId() for each in emission.assignments]
     if found.keys() != set(names):
         raise StatusError(", ".join(found))
@@ -84,20 +84,20 @@ def emit_in_tasks(
     return KeptTuples(frame, kernel, tasks, length), [found[name] for name in names]
 
 
-def told_by(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
+def read_statuses(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
     """Which runs of tasks were heard of, and what became of each partition."""
     runs, found = set(), {}
     for document in open_statuses(statuses, seal):
         match document:
             case {"run": str(run), "emitted": list(emitted)}:
                 runs.add(run)
-                found.update({each.id: each for each in map(_emitted, emitted)})
+                found.update({each.id: each for each in map(_parse_emitted, emitted)})
             case _:
                 raise StatusError(f"{document}")
     return frozenset(runs), found
 
 
-def _emitted(told: Any) -> Emitted:
+def _parse_emitted(told: Any) -> Emitted:
     match told:
         case [str(name), int(tuples), metadata, None | str() as away]:
             return Emitted(name, tuples, metadata, away)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from trident.kernels.task import StepName, Task
-from trident.spark.schemas import Schema, frame_of
+from trident.spark.schemas import Schema, create_frame
 from trident.spark.stage import arrow_arrays
 from trident.tuples.block import Block
 
@@ -15,7 +15,7 @@ def local_frame(
     session: SparkSession, schema: Schema, block: Block, step: StepName, task: Task
 ) -> DataFrame:
     """The tuples of a block, which `step` has made, as a DataFrame with the columns of `schema`."""
-    return frame_of(session, local_table(schema, block, step, task), schema.struct)
+    return create_frame(session, local_table(schema, block, step, task), schema.struct)
 
 
 def local_table(schema: Schema, block: Block, step: StepName, task: Task) -> pa.Table:

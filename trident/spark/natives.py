@@ -13,9 +13,9 @@ from trident.job.job import NativeAggregate, NativeStep
 from trident.kernels.aggregate_kernels import PartialKernel
 from trident.operation_error import operation_error
 from trident.operations.builtin import Count, Max, Sum
-from trident.spark.error_transfer import marked
+from trident.spark.error_transfer import seal_error
 from trident.spark.flow import Flow
-from trident.spark.schemas import quoted, selected
+from trident.spark.schemas import quote, select_columns
 from trident.spark.stage import StageContext
 from trident.tuples.fields import Fields
 
@@ -43,26 +43,26 @@ def native_step(frame: DataFrame, step: NativeStep) -> DataFrame:
     column, made = _column(step), step.makes.names
     kept = [name for name in step.columns if name not in made]
     if not made:
-        return selected(frame.where(column), kept)
-    return frame.select(*map(quoted, kept), column.alias(*made))
+        return select_columns(frame.where(column), kept)
+    return frame.select(*map(quote, kept), column.alias(*made))
 
 
 def native_aggregate(frame: DataFrame, step: NativeAggregate, context: StageContext) -> DataFrame:
     """Aggregate each group, or everything, by Spark's own functions."""
     [output] = step.makes.names
     value = _aggregate(step, context).alias(output)
-    return frame.groupBy(*map(quoted, step.group)).agg(value)
+    return frame.groupBy(*map(quote, step.group)).agg(value)
 
 
-def combined_first(step: NativeAggregate, flow: Flow) -> tuple[NativeAggregate, Flow]:
+def combine_first(step: NativeAggregate, flow: Flow) -> tuple[NativeAggregate, Flow]:
     """The groups of tuples that Python has made, combined there first, and what Spark then does.
 
     Arrow does that; so a task hands groups to Spark, and no tuples. Where Arrow can't, Spark is
     handed the tuples.
     """
     counts = type(step.aggregator) is Count
-    values = {} if counts else flow.typed(step.inputs)
-    keys = flow.typed(step.group) if flow.kernels else {}
+    values = {} if counts else flow.types_of(step.inputs)
+    keys = flow.types_of(step.group) if flow.kernels else {}
     if not keys or not _KEYS.issuperset(keys.values()) or not _VALUES.issuperset(values.values()):
         return step, flow
     reads = Fields.typed(values.items())
@@ -76,7 +76,7 @@ def combined_first(step: NativeAggregate, flow: Flow) -> tuple[NativeAggregate, 
 def _aggregate(step: NativeAggregate, context: StageContext) -> Column:
     if isinstance(step.aggregator, Count):
         return F.count(F.lit(1))
-    column = F.col(quoted(step.inputs[0]))
+    column = F.col(quote(step.inputs[0]))
     if isinstance(step.aggregator, Sum):
         return _sum(column, step, context)
     # Max is a Min, so it comes first.
@@ -99,6 +99,6 @@ def _sum(column: Column, step: NativeAggregate, context: StageContext) -> Column
         declared=step.name.declared,
         token=context.record.token if context.record else None,
     )
-    line = F.lit(marked(error, context.seal))
+    line = F.lit(seal_error(error, context.seal))
     overflow = F.when(F.count(column) > 0, F.raise_error(line).cast("long"))
     return F.coalesce(F.try_sum(column), overflow, F.lit(0))

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from trident.kernels.arrow_block import blocks
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
-from trident.spark.schemas import frame_of
+from trident.spark.schemas import create_frame
 from trident.spark.stage import PythonStage
 from trident.tuples.block import Block
 
@@ -48,7 +48,7 @@ class PackedStage(PythonStage):
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in super().__call__(batches):
             for part in _parts(batch, 1):
-                yield pa.RecordBatch.from_arrays([packed(part.serialize())], schema=_SCHEMA)
+                yield pa.RecordBatch.from_arrays([pack(part.serialize())], schema=_SCHEMA)
 
 
 def packed_frame(session: SparkSession, table: pa.Table, partitions: int) -> DataFrame:
@@ -58,10 +58,10 @@ def packed_frame(session: SparkSession, table: pa.Table, partitions: int) -> Dat
         for batch in table.combine_chunks().to_batches()
         for part in _parts(batch, partitions)
     ]
-    return frame_of(session, pa.table([pa.array(rows, pa.binary())], schema=_SCHEMA), STRUCT)
+    return create_frame(session, pa.table([pa.array(rows, pa.binary())], schema=_SCHEMA), STRUCT)
 
 
-def packed(value: pa.Buffer | None) -> pa.Array:
+def pack(value: pa.Buffer | None) -> pa.Array:
     """An array of one value, which is not copied."""
     if value is None:
         return pa.nulls(1, pa.binary())

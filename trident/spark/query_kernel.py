@@ -29,12 +29,12 @@ class TaskQueryKernel(Kernel):
                 with task.at(query.step):
                     state = factory.makeState({}, None, task.partition, task.partitions)
                 closing.callback(state.close)
-                views.append(view_of(state, task, updated=updated))
+                views.append(view_state(state, task, updated=updated))
             for block in blocks:
                 yield self.row.apply(views, block, task)
 
 
-def view_of(state: State, task: Task, *, updated: bool) -> Any:
+def view_state(state: State, task: Task, *, updated: bool) -> Any:
     """What a query reads: of a state that its batch updates, the values as of the batch before."""
     if not updated:
         return state

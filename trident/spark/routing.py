@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from trident.kernels.grouping_kernel import PARTITION
 from trident.spark.error_transfer import stage_errors
-from trident.spark.schemas import Schemas, quoted
+from trident.spark.schemas import Schemas, quote
 from trident.spark.seal import Seal
-from trident.spark.versions import placed
+from trident.spark.versions import place_rows
 from trident.states.keys import encode_key, encode_keys
 from trident.states.sharding import shards_of
 from trident.tuples.arrow_columns import python_values
@@ -28,7 +28,7 @@ _ESCAPED = ("\\", '"', *map(chr, range(32)))
 """Letters that JSON escapes in a text. The backslash is first: the escapes of others have it."""
 
 
-def by_key(
+def place_by_key(
     frame: DataFrame,
     names: Sequence[str],
     types: Mapping[str, str],
@@ -46,7 +46,7 @@ def by_key(
     another version of Spark, and on the local engine. `types` are those of all columns. Without
     `shards` any task may update any key.
     """
-    hashed = _hashed(tuple(names), tuple(types[name] for name in names))
+    hashed = _hash_expression(tuple(names), tuple(types[name] for name in names))
     if hashed is not None:
         hashed = hashed if shards is None else f"{hashed} % {shards}"
         frame = frame.withColumn(PARTITION, F.expr(f"cast({hashed} % {count} AS int)"))
@@ -54,16 +54,16 @@ def by_key(
         schema = schemas.of({**types, PARTITION: "int"})
         stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
         frame = frame.mapInArrow(stage, schema.struct)
-    return placed(frame, count, PARTITION)
+    return place_rows(frame, count, PARTITION)
 
 
-def with_position(frame: DataFrame) -> DataFrame:
+def add_position(frame: DataFrame) -> DataFrame:
     """The rows with their place in the order of partitions and rows, which no exchange keeps."""
     return frame.withColumn(POSITION, F.monotonically_increasing_id())
 
 
 @lru_cache(maxsize=256)
-def _hashed(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+def _hash_expression(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
     """crc32 of the encoded key in SQL, where Spark can encode it: strings, integers, booleans.
 
     It is a text, as each function of a column would be a call to the JVM, in every batch. Letters
@@ -73,8 +73,8 @@ def _hashed(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
         return None
     if any("${" in name for name in names):  # a session puts settings there, within quotes too
         return None
-    columns = list(map(quoted, names))
-    fields = ", ',', ".join(map(_json, columns, kinds))
+    columns = list(map(quote, names))
+    fields = ", ',', ".join(map(_json_expression, columns, kinds))
     encoded = f"concat(chr(0), '[', {fields}, ']')"
     if kinds == ("string",):
         [text] = columns
@@ -83,7 +83,7 @@ def _hashed(names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
     return f"crc32(cast({encoded} AS binary))"
 
 
-def _json(column: str, kind: str) -> str:
+def _json_expression(column: str, kind: str) -> str:
     """A field in the JSON form of a key; Spark's own differs in how it escapes some letters."""
     if kind in _PLAIN:
         return f"coalesce(cast({column} AS string), 'null')"

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from trident.spark.versions import made_of, table_of
+from trident.spark.versions import collect_table, create_data_frame
 from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
 
@@ -46,10 +46,10 @@ class Schemas:
         """Return the schema of columns with DDL types; that of :data:`ROW` for no columns."""
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
-            ddl = ", ".join(f"{quoted(name)} {ddl_text(kind)}" for name, kind in key)
-            empty = frame_of(self._session, [], ddl)
+            ddl = ", ".join(f"{quote(name)} {ddl_text(kind)}" for name, kind in key)
+            empty = create_frame(self._session, [], ddl)
             # With a limit Spark sees that there is nothing to run: else it starts Python workers.
-            self._known[key] = Schema(empty.schema, table_of(empty.limit(0)).schema)
+            self._known[key] = Schema(empty.schema, collect_table(empty.limit(0)).schema)
         return self._known[key]
 
 
@@ -67,24 +67,24 @@ def ddl_text(kind: str) -> str:
     head, kinds, names = parts(kind)
     texts = list(map(ddl_text, kinds))
     if head == "struct":
-        members = zip(map(quoted, names), texts, strict=True)
+        members = zip(map(quote, names), texts, strict=True)
         return f"struct<{','.join(map(':'.join, members))}>"
     if texts:
         return f"{head}<{','.join(texts)}>"
     return _OTHERWISE.get(head, kind)
 
 
-def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:
+def create_frame(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:
     """``createDataFrame``, but the process's active session stays the same."""
     with _making:
         before = SparkSession._activeSession
         try:
-            return made_of(session, data, schema)
+            return create_data_frame(session, data, schema)
         finally:
             SparkSession._activeSession = before
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A column's name as SQL takes it.
 
     Examples
@@ -95,8 +95,8 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+def select_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """These columns only, in this order; :data:`ROW` where there are none, to keep the rows."""
     if not names:
         return frame.select(F.lit(None).cast("boolean").alias(ROW))
-    return frame.select(*map(quoted, names))
+    return frame.select(*map(quote, names))

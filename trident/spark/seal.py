@@ -27,21 +27,21 @@ class Seal:
     Examples
     --------
     >>> seal = Seal()
-    >>> line = seal.sealed({"keys": 3})
-    >>> seal.opened(f"[PYTHON_EXCEPTION] {line} SQLSTATE: 38000")
+    >>> line = seal.sign({"keys": 3})
+    >>> seal.read(f"[PYTHON_EXCEPTION] {line} SQLSTATE: 38000")
     {'keys': 3}
-    >>> Seal().opened(line) is None
+    >>> Seal().read(line) is None
     True
     """
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
-    def sealed(self, document: Any) -> str:
-        """Values of JSON as one word, which `opened` finds wherever Spark puts it."""
+    def sign(self, document: Any) -> str:
+        """Values of JSON as one word, which `read` finds wherever Spark puts it."""
         data = base64.b64encode(json.dumps(document).encode()).decode()
         return f"{_MARK}{data}.{self._proof(data)}"
 
-    def opened(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """The first document in a text that this key has sealed; None where there is none."""
         for found in _SEALED.finditer(text):
             data, proof = found.groups()

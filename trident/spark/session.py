@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from trident.spark.access import access_to
 from trident.spark.errors import SparkSessionError
-from trident.spark.java import not_started
+from trident.spark.java import explain_start_failure
 from trident.spark.scratch import clear_scratch, scratch
-from trident.spark.starting import counted_seconds
+from trident.spark.starting import count_seconds
 from trident.spark.versions import file_manager, session_at_server
 from trident.states.errors import UsageError
 from trident.states.tracebacks import Briefly
@@ -72,12 +72,12 @@ def local_session(**conf: Any) -> SparkSession:
     wanted = {name: _text(value) for name, value in conf.items()}
     running = SparkSession.getActiveSession()
     if running is not None:
-        return _reused(running, wanted)
+        return _reuse(running, wanted)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
-    settings = SparkConf().setAll(list((_defaults() | wanted).items()))
-    with Briefly(), counted_seconds():
+    settings = SparkConf().setAll(list((_default_settings() | wanted).items()))
+    with Briefly(), count_seconds():
         context = _Context(conf=settings, gateway=_gateway(settings))
     _without_checksum_files(context)
     return SparkSession(context)
@@ -99,14 +99,14 @@ def session_at(master: str) -> SparkSession:
     if not submitted and (not master or master.startswith("local")):
         return local_session(**({"spark.master": master} if master else {}))
     if master.startswith("sc:"):
-        with counted_seconds():
+        with count_seconds():
             return session_at_server(master)
     builder = SparkSession.builder.appName("trident")
     try:
-        with counted_seconds():
+        with count_seconds():
             return (builder.master(master) if master else builder).getOrCreate()
     except PySparkRuntimeError as error:
-        raise not_started(error) or error from None
+        raise explain_start_failure(error) or error from None
 
 
 class _Context(SparkContext):
@@ -117,7 +117,7 @@ class _Context(SparkContext):
         clear_scratch()
 
 
-def _defaults() -> dict[str, str]:
+def _default_settings() -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "spark.master": "local[*]",
@@ -126,7 +126,7 @@ def _defaults() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch()),
-        "spark.driver.defaultJavaOptions": _quoted(f"-Djava.io.tmpdir={scratch()}"),
+        "spark.driver.defaultJavaOptions": _quote(f"-Djava.io.tmpdir={scratch()}"),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
         "spark.sql.streaming.checkpointFileManagerClass": file_manager(),
@@ -154,13 +154,13 @@ def _gateway(settings: SparkConf) -> JavaGateway | None:
         streams = {"stdout": handle, "stderr": handle}
         gateway: JavaGateway = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
-        raise not_started(error, log) or error from None
+        raise explain_start_failure(error, log) or error from None
     finally:
         os.close(handle)
     return gateway
 
 
-def _reused(running: SparkSession, wanted: dict[str, str]) -> SparkSession:
+def _reuse(running: SparkSession, wanted: dict[str, str]) -> SparkSession:
     if running.conf.get(LOG_FILE, None) is None:
         raise SparkSessionError(
             "a Spark session runs that local_session() did not make",
@@ -175,7 +175,7 @@ def _reused(running: SparkSession, wanted: dict[str, str]) -> SparkSession:
     return running
 
 
-def _quoted(option: str) -> str:
+def _quote(option: str) -> str:
     """A JVM option quoted, so that Spark doesn't split it at spaces."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

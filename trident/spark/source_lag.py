@@ -33,7 +33,7 @@ def lag_of(progress: Any) -> Lag | None:
     tuples: int | None = None
     for source in progress["sources"]:
         name = source["description"]
-        records = _records(source)
+        records = _count_records(source)
         files = (source.get("metrics") or {}).get("numFilesOutstanding")
         if records is not None:
             tuples = (tuples or 0) + records
@@ -47,7 +47,7 @@ def lag_of(progress: Any) -> Lag | None:
     return Lag(tuples, ", ".join(f"{name}: {each}" for name, each in told.items()))
 
 
-def _records(source: Any) -> int | None:
+def _count_records(source: Any) -> int | None:
     """How many records are behind the last batch, where offsets are numbers by partition."""
     end, latest = (_offsets(source.get(name)) for name in ("endOffset", "latestOffset"))
     if end is None or latest is None:

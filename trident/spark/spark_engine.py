@@ -23,7 +23,7 @@ from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark, only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.spark.checks import compile_group
-from trident.spark.error_transfer import of_spark
+from trident.spark.error_transfer import error_to_show
 from trident.spark.errors import SparkSessionError
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.hadoop_folder import HadoopFolder
@@ -104,7 +104,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
             assert isinstance(opened, SparkGroupEngine)
             prepared = self._prepared[group.id]
             run = StreamingRun(prepared, opened, runner, folder, trigger, max_pending)
-        run.shown = of_spark
+        run.shown = error_to_show
         logging.getLogger().addFilter(_WITHOUT_LOST)
         return run
 
@@ -131,18 +131,18 @@ def _read_paths(group: BatchGroup) -> dict[str, str]:
 
 def _source_kind(frame: DataFrame) -> str:
     """What a streaming DataFrame reads from, as ``FileSource`` or ``kafka``."""
-    return f"DataFrame({', '.join(text.partition('[')[0] for text in _told(frame))})"
+    return f"DataFrame({', '.join(text.partition('[')[0] for text in _source_texts(frame))})"
 
 
 def _paths(frame: DataFrame) -> str:
     jvm: Any = frame.sparkSession._jvm
-    given = [match[1] for text in _told(frame) if (match := _FILE_SOURCE.fullmatch(text))]
+    given = [match[1] for text in _source_texts(frame) if (match := _FILE_SOURCE.fullmatch(text))]
     conf = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()
     paths = [jvm.org.apache.hadoop.fs.Path(each) for each in given]
     return ", ".join(path.getFileSystem(conf).makeQualified(path).toString() for path in paths)
 
 
-def _told(frame: DataFrame) -> list[str]:
+def _source_texts(frame: DataFrame) -> list[str]:
     leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
     every = map(leaves.apply, range(leaves.size()))
     return [leaf.toString() for leaf in every if leaf.isStreaming()]

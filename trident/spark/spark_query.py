@@ -23,17 +23,17 @@ from trident.operations.emitted import Row
 from trident.plan.plan import DRPCQuery, Plan
 from trident.spark.access import partitions_of
 from trident.spark.checks import check_names, check_pickling, most_partitions
-from trident.spark.error_transfer import of_spark
+from trident.spark.error_transfer import error_to_show
 from trident.spark.errors import SparkSessionError
 from trident.spark.flow import InputFrame
 from trident.spark.job_run import JobRun
 from trident.spark.local_frame import local_frame
 from trident.spark.quiet import TASKS, Quiet
-from trident.spark.schemas import Schemas, selected
+from trident.spark.schemas import Schemas, select_columns
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stage import StageContext
-from trident.spark.versions import cancel_jobs, is_connect, planned_in
+from trident.spark.versions import cancel_jobs, is_connect, plan_in_session
 from trident.spark.workers import check_workers
 from trident.states.errors import FailedException
 from trident.tuples.block import Block
@@ -158,8 +158,8 @@ class SparkQuery:
             quiet.off()
 
     def _failure(self, args: str, error: Exception, context: StageContext) -> DRPCError:
-        shown = of_spark(error, context.seal, "request")
-        of_step = shown is error or context.seal.opened(str(error)) is not None
+        shown = error_to_show(error, context.seal, "request")
+        of_step = shown is error or context.seal.read(str(error)) is not None
         if isinstance(shown, FailedException) and not of_step:  # and no other attempt follows
             return DRPCInternalError(self.function, args, str(shown))
         return failure_of(self.function, args, shown if isinstance(shown, Exception) else error)
@@ -167,7 +167,7 @@ class SparkQuery:
     def _static(self, frame: DataFrame, source: Source) -> InputFrame:
         """The columns that are needed of a DataFrame, in this query's own session, which plans it
         by its settings."""
-        ours = selected(planned_in(self._session, frame), source.columns.names)
+        ours = select_columns(plan_in_session(self._session, frame), source.columns.names)
         # Of files Spark doesn't say how many; more than one, so nothing takes them for gathered.
         return InputFrame(ours, partitions_of(ours) or max(2, self._partitions))
 

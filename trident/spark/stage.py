@@ -100,11 +100,11 @@ class PythonStage:
             if self.context.counts_in_rows(self.kernels) and task.counters is not None:
                 told.append([*[None] * (len(LETTER) - 1), json.dumps(task.counters.take())])
             if told:
-                yield _of_letters(told, self.schema)
+                yield _letter_rows(told, self.schema)
             self.context.report_counts(task)
 
 
-def _of_letters(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+def _letter_rows(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Dead letters as rows of a stage, whose other columns are null there."""
     columns = dict(zip(LETTER_COLUMNS, zip(*letters, strict=True), strict=True))
     arrays = [
@@ -119,17 +119,17 @@ def _of_letters(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Recor
 def run_kernels(kernels: Iterable[Kernel], given: Iterator[Block], task: Task) -> Iterator[Block]:
     """Run kernels one after the other over the blocks of a partition."""
     for kernel in kernels:
-        given = _run(kernel, given, task)
+        given = _run_kernel(kernel, given, task)
     return given
 
 
-def _run(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[Block]:
-    with prepared(kernel.step, kernel.operation, task):
+def _run_kernel(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[Block]:
+    with prepare_operation(kernel.step, kernel.operation, task):
         yield from kernel.run(given, task)
 
 
 @contextmanager
-def prepared(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
+def prepare_operation(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
     """A context in which an operation is prepared; cleans it up at the end."""
     if operation is None:
         yield
@@ -176,13 +176,13 @@ def _array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task
     try:
         return pa.array(values, field.type)
     except UNFIT:
-        wrong = unfit_value(values, field.type)
+        wrong = find_unfit_value(values, field.type)
         kind = _DECLARED.get(str(field.type), str(field.type))
         with task.at(step, [field.name], Block({field.name: [wrong]}, 1), iter(())):
             raise misfit(step.text, field.name, kind, wrong) from None
 
 
-def unfit_value(values: Sequence[Any], kind: pa.DataType) -> Any:
+def find_unfit_value(values: Sequence[Any], kind: pa.DataType) -> Any:
     """The first value that Arrow can't take for the type; there is one."""
     return next(value for value in values if not _fits(value, kind))
 

@@ -15,18 +15,20 @@ from trident.spark.schemas import Schemas
 from trident.tuples.block import Block
 
 
-def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
+def pack_updates(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
     """The tuples of each update as a stream of Arrow, by state; empty where there is none."""
     given = {each.update.state.kept_name: _stream(each, schemas) for each in computed.updates}
     names = [update.state.kept_name for update in job.updates]
     return {name: given.get(name, b"") for name in names}
 
 
-def unpacked(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
-    """What :func:`packed` was given; refused where the topology updates other states or fields."""
+def unpack_updates(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
+    """Return what :func:`pack_updates` was given; refuse other states or fields than these."""
     known = {update.state.kept_name: update for update in job.updates}
     if known.keys() != parts.keys():
-        raise _other(f"updates of {_named(parts)}, but this topology updates {_named(known)}")
+        raise _other(
+            f"updates of {_list_names(parts)}, but this topology updates {_list_names(known)}"
+        )
     given = [(update, parts[name]) for name, update in known.items() if len(parts[name])]
     updates = tuple(DeferredUpdate(update, _block(update, part)) for update, part in given)
     return Computed(updates, Outcome(engine="spark"))
@@ -71,5 +73,5 @@ def _other(found: str) -> StagingError:
     )
 
 
-def _named(names: Mapping[str, object]) -> str:
+def _list_names(names: Mapping[str, object]) -> str:
     return ", ".join(sorted(names)) or "no state"

@@ -12,7 +12,7 @@ _EVERY = 1.0
 
 
 @contextmanager
-def counted_seconds() -> Iterator[None]:
+def count_seconds() -> Iterator[None]:
     """Count the seconds there, and leave nothing; where the error output is no terminal, do
     nothing."""
     stream, seen = sys.stderr, False

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.errors import EmittedValueError, described
-from trident.spark.access import access_to, kept
-from trident.spark.error_transfer import of_spark, stage_errors
+from trident.spark.access import access_to, checkpoint_frame
+from trident.spark.error_transfer import error_to_show, stage_errors
 from trident.spark.quiet import TASKS, Quiet
-from trident.spark.schemas import Schema, Schemas, frame_of, quoted
+from trident.spark.schemas import Schema, Schemas, create_frame, quote
 from trident.spark.seal import Seal
 from trident.spark.stage import UNFIT
 from trident.spark.workers import check_workers
@@ -57,7 +57,7 @@ def frame_of_state(
         place = factory.located()
         with closing(place.makeMap()) as state:
             if fields is None:
-                fields = _typed(state, columns)
+                fields = _find_types(state, columns)
                 types = {name: str(kind) for name, kind in fields.types.items()}
                 schema = Schemas(session).of({**types, _MOVED: "boolean"})
             # What is in this process, or on its machine, is not found from others.
@@ -71,7 +71,7 @@ def frame_of_state(
                     )
                     batches = reader.batches(state, reader.parts[0])
                     table = pa.Table.from_batches(batches, schema.arrow)
-                    return reader.told(frame_of(session, table, schema.struct))
+                    return reader.told(create_frame(session, table, schema.struct))
             elif number < _TRIES:
                 parts = state.backing.parts(partitions or access.parallelism)
                 record = state.control.ask()()
@@ -95,10 +95,10 @@ def _read_in_tasks(session: SparkSession, reader: _PartReader) -> DataFrame | No
     frame = session.range(0, count, 1, count).mapInArrow(reader, reader.schema.struct)
     try:
         with Quiet(session, *TASKS):
-            rows = kept(frame)
+            rows = checkpoint_frame(frame)
             moved = rows.where(F.col(_MOVED)).select(_MOVED).limit(1).collect()
     except Exception as error:
-        raise of_spark(error, reader.seal, "read") from error
+        raise error_to_show(error, reader.seal, "read") from error
     if not moved:
         return rows
     access_to(session).release(rows)
@@ -157,7 +157,7 @@ class _PartReader:
     def told(self, frame: DataFrame) -> DataFrame:
         """The rows as a frame, whose last column tells which batch it is of."""
         txid = 0 if self.record is None else self.record.committed
-        *keys, value = [F.col(quoted(name)) for name in self.fields.names]
+        *keys, value = [F.col(quote(name)) for name in self.fields.names]
         return frame.select(*keys, value.alias(self.fields.names[-1], metadata={"txid": txid}))
 
     def _array(
@@ -176,7 +176,7 @@ class _PartReader:
             raise UsageError(what, "", (), "Declare another type: schema=.") from None
 
 
-def _typed(state: StoredMap, columns: Fields | None) -> Fields:
+def _find_types(state: StoredMap, columns: Fields | None) -> Fields:
     """The columns with their types; those of some values where none are declared."""
     record = state.control.ask()()
     if columns is not None and None not in columns.types.values():

@@ -18,7 +18,7 @@ def open_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
     """What each task told that this attempt has sealed; raises the most serious of the errors."""
     done, errors = [], []
     for status in statuses:
-        match seal.opened(status):
+        match seal.read(status):
             case {"done": dict(document)}:
                 done.append(document)
             case None:

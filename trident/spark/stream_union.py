@@ -15,34 +15,34 @@ from trident.operations.origins import ORIGIN, origin_of
 from trident.spark.checks import SparkGroup
 from trident.spark.flow import InputFrame
 from trident.spark.natives import native_step
-from trident.spark.schemas import quoted, selected
+from trident.spark.schemas import quote, select_columns
 from trident.spark.versions import forbids_mode
 
 _STREAM = "__trident_stream"
 
 
-def as_one(plan: SparkGroup) -> DataFrame:
+def unite_streams(plan: SparkGroup) -> DataFrame:
     """All streams as one, in the order of their ids: Spark logs offsets by position."""
-    return _united(plan, [source.source for source in plan.group.sources])
+    return _unite(plan, [source.source for source in plan.group.sources])
 
 
-def with_history(plan: SparkGroup, batch: DataFrame) -> DataFrame:
-    """A batch of :func:`as_one`, and before it what the streams have as their histories."""
+def add_history(plan: SparkGroup, batch: DataFrame) -> DataFrame:
+    """A batch of :func:`unite_streams`, and before it what the streams have as their histories."""
     histories = [source.history for source in plan.group.sources]
     if all(history is None for history in histories):
         return batch
-    return _united(plan, histories).union(batch)
+    return _unite(plan, histories).union(batch)
 
 
-def _united(plan: SparkGroup, given: Sequence[DataFrame | None]) -> DataFrame:
+def _unite(plan: SparkGroup, given: Sequence[DataFrame | None]) -> DataFrame:
     """Frames of the group's streams as one; None where there is none of a stream."""
     sources = plan.group.sources
     if len(sources) == 1:
-        return _begun(plan, 0, given[0])
+        return _begin(plan, 0, given[0])
     packed = []
     for index, (source, frame) in enumerate(zip(sources, given, strict=True)):
-        begun = _begun(plan, index, source.source if frame is None else frame)
-        packed.append(begun.select(F.struct(*map(quoted, begun.columns)).alias(f"s{index}")))
+        begun = _begin(plan, index, source.source if frame is None else frame)
+        packed.append(begun.select(F.struct(*map(quote, begun.columns)).alias(f"s{index}")))
     kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
     tagged = []
     for index, frame in enumerate(packed):
@@ -56,8 +56,8 @@ def _united(plan: SparkGroup, given: Sequence[DataFrame | None]) -> DataFrame:
     return reduce(DataFrame.union, tagged)
 
 
-def apart(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, InputFrame]:
-    """The batch of each stream, from a batch of :func:`as_one`."""
+def split_streams(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, InputFrame]:
+    """The batch of each stream, from a batch of :func:`unite_streams`."""
     # A small batch is made one partition; to ask how many there are would cost it 10 ms.
     partitions = 1 if small else frame.rdd.getNumPartitions()
     streams = [source.stream_id for source in plan.group.sources]
@@ -72,7 +72,7 @@ def apart(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, Input
 
 def check_output_mode(plan: SparkGroup) -> None:
     """Spark allows the group's output mode for its streams; it says so itself too late."""
-    frame, mode = as_one(plan), plan.group.output_mode
+    frame, mode = unite_streams(plan), plan.group.output_mode
     jvm: Any = frame.sparkSession._jvm
     spoken: Any = jvm.org.apache.spark.sql.streaming.OutputMode
     modes = {"append": spoken.Append, "update": spoken.Update, "complete": spoken.Complete}
@@ -94,15 +94,15 @@ def check_output_mode(plan: SparkGroup) -> None:
         raise PlanError(what, mode, allowed, advice) from error
 
 
-def _begun(plan: SparkGroup, index: int, frame: Any) -> DataFrame:
+def _begin(plan: SparkGroup, index: int, frame: Any) -> DataFrame:
     """A stream up to its last native step before the batch; Spark optimises it as a whole."""
     source = plan.group.sources[index]
     stream = source.stream_id
     columns = plan.large.source(stream).columns.names
     if ORIGIN in columns:
-        told = [F.col(quoted(name)).cast("string") for name in source.partition_fields]
+        told = [F.col(quote(name)).cast("string") for name in source.partition_fields]
         origin = F.concat_ws("/", F.lit(origin_of(stream)), *told)
         frame = frame.withColumn(ORIGIN, origin)
     for step in plan.prefixes[stream]:
         frame = native_step(frame, step)
-    return selected(frame, columns)
+    return select_columns(frame, columns)

@@ -32,7 +32,7 @@ from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
-from trident.spark.stream_union import apart, as_one, with_history
+from trident.spark.stream_union import add_history, split_streams, unite_streams
 from trident.spark.versions import progress_of
 from trident.states.control import ControlRecord
 
@@ -92,7 +92,7 @@ class StreamingRun(GroupRun):
         logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
         self._folder.make()
         writer = (
-            as_one(self._plan)
+            unite_streams(self._plan)
             .writeStream.queryName(self._name)
             .option("checkpointLocation", self._folder.url)
             .outputMode(self._plan.group.output_mode)
@@ -218,10 +218,10 @@ class StreamingRun(GroupRun):
         query_id = str(self._running_query().id)
 
         if txid == 1:
-            frame = with_history(self._plan, frame)
+            frame = add_history(self._plan, frame)
 
         def compute(record: ControlRecord) -> Computed | Postponed:
-            inputs = apart(self._plan, frame, small=small)
+            inputs = split_streams(self._plan, frame, small=small)
             return self._engine.compute_frames(record, inputs, small=small)
 
         self._staged.run(txid, digest, query_id, compute)

@@ -18,7 +18,7 @@ from trident.kernels.update_kernel import UpdateKernel
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.seal import Seal
-from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
+from trident.spark.stage import StageContext, prepare_operation, record_batches, run_kernels
 from trident.spark.statuses import STATUS, open_statuses
 from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import StateUnavailableError
@@ -70,7 +70,7 @@ class UpdateStage:
         except Exception as error:
             status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
-        columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
+        columns.append(pa.array([self.context.seal.sign(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _write(self, block: Block, task: Task) -> tuple[Block, Outcome, Receipt]:
@@ -94,11 +94,11 @@ def update_state(kernel: UpdateKernel, state: State, block: Block, task: Task) -
     """Prepare the updater, and update a state that has begun; return the kept new values."""
     if not kernel.acts_on(block):
         return NOTHING
-    with prepared(kernel.step, kernel.operation, task):
+    with prepare_operation(kernel.step, kernel.operation, task):
         return kernel.apply(state, block, task)
 
 
-def judged(statuses: Iterable[str], seal: Seal) -> tuple[Outcome, Receipt]:
+def sum_statuses(statuses: Iterable[str], seal: Seal) -> tuple[Outcome, Receipt]:
     """What the tasks of an update did together; raises as `open_statuses` does."""
     outcome = Outcome()
     receipts: dict[str, int] = {}

@@ -157,11 +157,11 @@ def is_away(error: Any) -> bool:
     return type(error).__name__ == "SparkConnectGrpcException" and "UNAVAILABLE" in str(error)
 
 
-def kept_by_server(frame: Any, eager: bool) -> DataFrame:
+def checkpoint_at_server(frame: Any, eager: bool) -> DataFrame:
     """``localCheckpoint`` on Spark Connect; before 4.0 the rows are kept in this process."""
     session = frame.sparkSession
     if _VERSION < (4, 0):
-        return made_of(session, table_of(frame), frame.schema)
+        return create_data_frame(session, collect_table(frame), frame.schema)
     found: Any = frame.localCheckpoint(eager=eager)
     if found.sparkSession is session:
         return cast(DataFrame, found)  # with which its rows go
@@ -210,7 +210,7 @@ def progress_of(query: Any) -> Any:
     return None if told is None else json.loads(told.json())
 
 
-def planned_in(session: SparkSession, frame: DataFrame) -> DataFrame:
+def plan_in_session(session: SparkSession, frame: DataFrame) -> DataFrame:
     """The frame in another session, which plans it by its own settings."""
     # A published way would be a view, but when that is dropped what it shows is uncached.
     sql = _jvm().org.apache.spark.sql
@@ -219,7 +219,7 @@ def planned_in(session: SparkSession, frame: DataFrame) -> DataFrame:
     return DataFrame(frames.ofRows(session._jsparkSession, plan), session)
 
 
-def placed(frame: DataFrame, count: int, column: str) -> DataFrame:
+def place_rows(frame: DataFrame, count: int, column: str) -> DataFrame:
     """The frame in so many partitions, each row in the one that its column names."""
     if hasattr(DataFrame, "repartitionById"):
         return frame.repartitionById(count, column)
@@ -240,20 +240,20 @@ def _keys(count: int) -> list[int]:
 
 def _hash(number: int) -> int:
     """Spark's hash of an int from 0: that of Murmur3, 32 bits, with the seed 42."""
-    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593 & _ALL
-    mixed = (_rotated(mixed ^ 42, 13) * 5 + 0xE6546B64 & _ALL) ^ 4
+    mixed = _rotate(number * 0xCC9E2D51, 15) * 0x1B873593 & _ALL
+    mixed = (_rotate(mixed ^ 42, 13) * 5 + 0xE6546B64 & _ALL) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _ALL
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _ALL
     mixed ^= mixed >> 16
     return mixed - 2**32 if mixed >= 2**31 else mixed
 
 
-def _rotated(number: int, bits: int) -> int:
+def _rotate(number: int, bits: int) -> int:
     number &= _ALL
     return (number << bits | number >> 32 - bits) & _ALL
 
 
-def table_of(frame: DataFrame) -> pa.Table:
+def collect_table(frame: DataFrame) -> pa.Table:
     """The rows of a frame."""
     if hasattr(DataFrame, "toArrow"):
         return frame.toArrow()
@@ -265,7 +265,7 @@ def table_of(frame: DataFrame) -> pa.Table:
     return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
 
-def made_of(session: SparkSession, data: Any, schema: Any) -> DataFrame:
+def create_data_frame(session: SparkSession, data: Any, schema: Any) -> DataFrame:
     """``createDataFrame``, which takes an Arrow table since 4.0."""
     if _VERSION >= (4, 0) or not isinstance(data, pa.Table):
         return session.createDataFrame(data, schema)
