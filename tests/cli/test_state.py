@@ -165,7 +165,7 @@ def test_a_store_that_lists_no_keys_says_so(memcached_server: Served, said: Said
     state.commit(1)
     assert said("state", "get", url, "dog") == "2\n"
     assert "can't list its entries" in said("state", "keys", url, status=1)
-    assert "entries     not told: this store lists no keys" in said("state", "info", url)
+    assert "entries     unknown: this store lists no keys" in said("state", "info", url)
     assert "lists no keys" in said("state", "copy", url, "sqlite:other.db", status=1)
 
 

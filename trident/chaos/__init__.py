@@ -5,7 +5,7 @@ files of this package, in the order in which they build on each other:
 
 =================  ==============================================================================
 ``record``         the words that the source holds, and spouts over them
-``truth``          what each state has to hold after so many words
+``truth``          what each state has to hold after each of the words
 ``contender``      what is put to the test: here a topology
 ``by_hand``        the same by loops that lose or count twice, to show that the test can fail
 ``process``        a process that may be stopped, continued and killed, and its fate

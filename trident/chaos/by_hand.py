@@ -56,7 +56,7 @@ class ReadAndPut:
         return self._map.multiGet([name.encode() for name in names])
 
     def put(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Write values, whatever is there."""
+        """Replace values, whatever they were."""
         kept = [str(value).encode() for value in values] if self._bytes else values
         self._map.multiPut([name.encode() for name in names], kept)
 
@@ -65,7 +65,7 @@ class Entries(ReadAndPut):
     """Numbers, each with the batch that made it before it and the number before that behind it."""
 
     def entries(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
-        """Return the entries; zeros where there is none."""
+        """Return the entries; zeros for those that are missing."""
         return [json.loads(entry) if entry else (0, 0, 0) for entry in self.get(names)]
 
     def read(self, names: Sequence[str]) -> list[int]:
@@ -74,7 +74,7 @@ class Entries(ReadAndPut):
 
 @dataclass(frozen=True)
 class ByHand(Contender):
-    """A loop that reads a batch, adds it, and notes in a file where it is.
+    """A loop that reads a batch, adds it, and notes its position in a file.
 
     A batch that was noted by another driver is refused.
     """

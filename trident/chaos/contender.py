@@ -35,11 +35,11 @@ TopologyFunction = Callable[[Any, Any], TridentTopology]
 
 @dataclass(frozen=True)
 class EpisodePlace:
-    """Where an episode keeps what it keeps.
+    """The folder, the names and the seed of an episode.
 
-    The folder is for the checkpoint and whatever else the drivers need, and empty at first. States
-    are called by `name`, so that they are new; the sizes of batches follow from `seed`. Logs are in
-    the store of the URL `logs`, where it is given.
+    The folder is empty at first. It holds the checkpoint and other files of the drivers. The names
+    of states begin with `name`, so that they are new; the sizes of batches follow from `seed`.
+    `logs` is the URL of the store that keeps the logs; empty if the folder does.
     """
 
     folder: Path
@@ -71,7 +71,7 @@ class Contender(ABC):
     """What is put to the test.
 
     `reads_whole` promises that readers see whole batches. `points` are those of the `POINTS` that
-    its batches pass, `taken_over` is in which part of the rounds a driver is taken over.
+    its batches pass. `taken_over` is the share of rounds in which a driver is taken over.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Contender(ABC):
 
     @abstractmethod
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        """Count what isn't counted yet, in the process of a driver."""
+        """Count the words that are not counted yet, in the process of a driver."""
 
     @abstractmethod
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
@@ -91,7 +91,7 @@ class Contender(ABC):
         """Prepare for an episode, in a process of its own."""
 
     def counts_all(self, life: Life) -> bool:
-        """Whether a driver that comes to its end has counted all that there is."""
+        """Whether a driver that has finished has counted all words."""
         return True
 
 
@@ -102,7 +102,7 @@ class WordSource(ABC):
     """Where the words of an episode come from; pickles."""
 
     troubles: Sequence[Callable[[], str]] = ()
-    """What can be done to it."""
+    """What can happen to it."""
 
     def before(self, place: EpisodePlace) -> None:
         """Prepare for an episode, in a process of its own."""
@@ -141,7 +141,7 @@ class FreshFactory(MapStateFactory):
 
 
 class EpisodeTopology(ABC):
-    """What a topology keeps in a store, new for each episode; pickles.
+    """A topology whose states are new in each episode, and how these are read; pickles.
 
     `reads_whole` is as a contender's.
     """

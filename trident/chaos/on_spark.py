@@ -141,7 +141,7 @@ class WithJVM(Process):
 
     def close(self) -> None:
         super().close()
-        self._send_all(signal.SIGCONT)  # a JVM that stands still never sees that its driver is gone
+        self._send_all(signal.SIGCONT)  # a stopped JVM would never notice the end of its driver
 
     def _send_all(self, number: signal.Signals, only: str = "") -> None:
         for pid, is_a in self._below:
@@ -161,10 +161,10 @@ class SparkEpisode(Episode):
     _stop_anywhere_share = 0.7  # where workers may be at work
 
     _cut_off_share: ClassVar[float] = 0.5
-    """How many of those that are taken over are dead when their workers go on."""
+    """The share of drivers that are dead when their workers go on, of those taken over."""
 
     _jvm_share: ClassVar[float] = 0.5
-    """How many of those that are killed at any moment lose their JVM."""
+    """The share of drivers that lose their JVM, of those killed at any moment."""
 
     def _drive(self, life: Life) -> None:
         be_program(self.contender, self.place, life)
@@ -296,14 +296,14 @@ def session(server: str = "") -> Any:
 
 def be_program(contender: Contender, place: EpisodePlace, life: Life) -> None:
     """Have this process be the driver, as a program of its own: Spark can't be forked."""
-    told = life.mark.with_suffix(".told")
-    told.write_bytes(pickle.dumps((contender, place, life)))
-    os.execv(sys.executable, [sys.executable, "-m", __name__, str(told)])
+    file = life.mark.with_suffix(".driver")
+    file.write_bytes(pickle.dumps((contender, place, life)))
+    os.execv(sys.executable, [sys.executable, "-m", __name__, str(file)])
 
 
-def main(told: Path) -> int:
-    """Be the driver that a file tells of; return the exit status."""
-    contender, place, life = pickle.loads(told.read_bytes())
+def main(file: Path) -> int:
+    """Be the driver that a file describes; return the exit status."""
+    contender, place, life = pickle.loads(file.read_bytes())
     with life.watched():
         return run_to_end(lambda: contender.drive(place, life)).value
 

@@ -38,7 +38,7 @@ _OVERTAKEN = (
     LogConflictError,
     CheckpointInUseError,  # for one that was stopped before it had its checkpoint
     OtherLogError,  # for one that was stopped between its look at an empty log and one at the state
-    LogMismatchError,  # for one that finds what a changed topology has gone on with
+    LogMismatchError,  # for one whose batches a changed topology has continued
     MovedStateError,  # for one whose state was built anew meanwhile
 )
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
@@ -46,7 +46,7 @@ _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 STARTING = "before the first batch"
 """The phase of a driver that has passed no point yet."""
 SWAPPING = "swap"
-"""The phase of one that swaps states in."""
+"""The phase of a driver that swaps states in."""
 PHASES = (STARTING, *POINTS, SWAPPING)
 
 
@@ -96,7 +96,7 @@ class Process:
 
     @property
     def problem(self) -> str:
-        """The last line of its log: what it failed with."""
+        """The last line of its log, which is its error."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         lines = [line for line in text.splitlines() if line.strip()]
         return masked(lines[-1]) if lines else "it left no message"
@@ -120,7 +120,7 @@ class Process:
         return True
 
     def stop(self) -> None:
-        """Stop it where it is; return when it stands still, or has ended."""
+        """Stop it; return when it stands still, or has ended."""
         self._send(signal.SIGSTOP)
         self.wait(10, or_stopped=True)
 
@@ -171,8 +171,8 @@ def _outcome(status: int) -> DriverEnd:
 class Fate:
     """What a driver does to itself; pickles.
 
-    `point` is one of `POINTS`, empty for nowhere; the driver `passes` it so often before. It `ends`
-    with SIGKILL, or with SIGSTOP if it may be continued.
+    It ends at a `point`, one of `POINTS`, after it has passed that `passes` times; it does not if
+    that is empty. It `ends` with SIGKILL, or with SIGSTOP if it may be continued.
     """
 
     point: str = ""
@@ -187,8 +187,8 @@ UNHARMED = Fate()
 class Life:
     """The life of a driver; pickles.
 
-    `number` is which of the episode's it is, from 1. In the file `mark` it keeps, for those who
-    watch it, how far its batch is.
+    `number` counts the drivers of the episode, from 1. The file `mark` has the last point that its
+    batch has passed, for those who watch it.
     """
 
     number: int

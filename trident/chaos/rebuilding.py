@@ -33,11 +33,11 @@ from trident.states.maps.moving import swap_states
 from trident.states.values import Token
 
 _HISTORY = 0.9
-"""Which part of the record the old run counts, and is built anew."""
+"""The share of the record that the old run counts, and that is built anew."""
 _BEFORE = 10
 """How many words it has counted beforehand."""
 _SPARED = 0.15
-"""How many of those that come to the swap are not killed within it."""
+"""The share of drivers that are not killed within the swap, of those that reach it."""
 _WRITES = ("putControl", "moveControls", "flush")
 _MOST_WRITES = 16
 """Begins and ends of them: two states have up to fourteen, and those of PostgreSQL two."""
@@ -50,8 +50,8 @@ _PATIENCE = 120.0
 class RebuildingContender(TopologyContender):
     """Drivers build the states anew, swap them in, and count on, while the old run counts.
 
-    The old one takes a word a batch, so that it is behind: readers never see fewer words than
-    before, whichever states they are shown.
+    The old one takes a word a batch, so that it is behind. So readers never see fewer words than
+    before, of the old states or of the new ones.
     """
 
     source: OwnSpout
@@ -61,7 +61,7 @@ class RebuildingContender(TopologyContender):
         self.count_beside(place, _BEFORE)
 
     def count_beside(self, place: EpisodePlace, end: int | None = None) -> None:
-        """Be the old run, until another state has taken the place of one of its."""
+        """Be the old run, until one of its states is replaced."""
         topology = self._over(replace(self.source, most=1, end=end or self._history), place, 0)
         with topology.start(checkpoint=place.folder / "old", trigger="available") as run:
             run.awaitTermination()

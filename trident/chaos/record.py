@@ -20,7 +20,7 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Record:
-    """So many words, made of a seed; pickles."""
+    """A number of words, made of a seed; pickles."""
 
     seed: str
     length: int
@@ -38,7 +38,7 @@ class Words(ITridentSpout):
     An opaque one draws the size anew for each attempt, so that a batch comes back with fewer tuples
     or with more. A transactional one draws it for each batch, and its replays are the same.
 
-    Of the record only the words before `end` are there yet; None for all of them.
+    It emits the words before `end`; None for all of them.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class _WordEmitter(Emitter):
         self.done = False
 
     def after(self, start: int, *drawn: object) -> int:
-        """Return where a batch ends that starts there."""
+        """Return the end of a batch that begins at `start`."""
         size = random.Random(f"{self._seed} {drawn}").randint(1, self._most)
         end = max(start, min(start + size, self._end))
         self.done = end >= self._end

@@ -24,13 +24,13 @@ class Tested:
 
     @property
     def wrong(self) -> bool:
-        """Whether anything is that was promised not to be."""
+        """Whether a promise was broken."""
         torn = self.tally.found.torn if self.contender.reads_whole else 0
         return bool(self.tally.found.miscounted or self.tally.errors or torn)
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was found, by what it is called."""
+        """The findings, by their names."""
         tally, found = self.tally, self.tally.found
         killed = tally.killed_in_take_overs.total()
         taken_over = f"{tally.overtaken:,}, {tally.refused:,} refused, {killed:,} killed"
@@ -51,9 +51,9 @@ class Tested:
             facts["other values that differ"] = f"{self.tally.found.differing}"
         if not self.contender.reads_whole:
             facts["torn reads"] += " (whole reads are not promised)"
-        told = [f"{self.contender.name}: {self.tally.rounds} rounds"]
-        told += [f"  {name}: {fact}" for name, fact in facts.items() if fact]
-        return told + [f"  {what}" for what in (self.tally.errors + self.tally.examples)[:_SHOWN]]
+        lines = [f"{self.contender.name}: {self.tally.rounds} rounds"]
+        lines += [f"  {name}: {fact}" for name, fact in facts.items() if fact]
+        return lines + [f"  {what}" for what in (self.tally.errors + self.tally.examples)[:_SHOWN]]
 
 
 def append_row(
@@ -64,9 +64,9 @@ def append_row(
     tested: Tested,
     compared: Mapping[Contender, Tested | None],
 ) -> None:
-    """Append what was found to a table in Markdown; begin the table where there is none.
+    """Append the findings to a table in Markdown; begin the table if it does not exist.
 
-    What can't be exact is compared, None where it is not yet.
+    `compared` has what can't be exact, with None if it was not compared yet.
     """
     comparison = "; ".join(_compared(each, found) for each, found in compared.items())
     row = {
@@ -111,16 +111,16 @@ class Tally:
     killed_in_take_overs: Counter[str] = field(default_factory=Counter)
     """How many of these, and of those that took over, were killed at last, by point."""
     refused: int = 0
-    """How many drivers ended because another one had gone on with their batches."""
+    """How many drivers ended because another one had continued their batches."""
     store: Counter[str] = field(default_factory=Counter)
     """What happened to the store: ``"restarted"``, ``"paused"``, ``"failed over"``."""
     found: Findings = field(default_factory=Findings)
     errors: list[str] = field(default_factory=list)
-    """What drivers ended with that they should not end with."""
+    """The errors with which drivers should not have ended."""
     examples: list[str] = field(default_factory=list)
 
     def add(self, found: Findings, what: str) -> None:
-        """Add what a reader has found in an episode, which is called `what`."""
+        """Add the findings of a reader in the episode called `what`."""
         self.episodes += 1
         self.found += found
         if found.example:

@@ -27,7 +27,7 @@ from trident.states.errors import TridentError
 _PATIENCE = 120.0
 _MAX_PASSES = 8
 _MAX_ERRORS = 5
-"""After so many the episode is given up."""
+"""An episode is given up after this many errors."""
 _MAX_GIVEN_UP = 5
 
 _SECONDS_A_LINE = 10.0
@@ -89,7 +89,7 @@ class Episode:
             self.tally.store.update(self.place.notes.read_text().splitlines())
 
     def _run_round(self) -> bool:
-        """One driver, or two where one takes over; return whether one came to the end."""
+        """Run one driver, or two if one takes over; return whether one came to the end."""
         self.tally.rounds += 1
         if self.choose.random() < self.contender.taken_over:
             return self._run_take_over()
@@ -114,7 +114,7 @@ class Episode:
             first.wait(_PATIENCE, or_stopped=True)
             if first.outcome is not None:
                 return self._note_end(first)
-            # As when it is on a machine that is out of reach: its lock is gone.
+            # Remove its lock, as if it were on a machine that is out of reach.
             with suppress(FileNotFoundError):
                 (self.place.checkpoint / ".lock").unlink()
             self.tally.overtaken += 1
@@ -145,7 +145,7 @@ class Episode:
             return self._note_end(driver, alone=False, may_fail=what in self._fatal_troubles)
 
     def _start_driver(self, fate: Fate) -> Process:
-        """The next driver; dead when this is closed."""
+        """Start the next driver; closing it kills it."""
         self._lives += 1
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
@@ -163,7 +163,7 @@ class Episode:
         alone: bool = True,
         may_fail: bool = False,
     ) -> bool:
-        """Note how a driver has ended, in `kills` if so; return whether the record is counted."""
+        """Note how a driver has ended, a kill in `kills`; return whether the record is counted."""
         if not driver.wait(_PATIENCE):
             driver.close()
             self._add_error(f"a driver hung {driver.life.phase}")
@@ -191,10 +191,10 @@ class Episode:
     """Of a driver."""
 
     _trouble_share: ClassVar[float] = 0.06
-    """In which part of the rounds the store has trouble."""
+    """The share of rounds in which the store has trouble."""
 
     _stop_anywhere_share: ClassVar[float] = 0.3
-    """How many of those that are stopped are so at any moment, not at a point."""
+    """The share of drivers that are stopped at any moment, not at a point."""
 
     _fatal_troubles: ClassVar[Collection[str]] = ()
     """The troubles that may end a driver with any error."""
@@ -231,8 +231,8 @@ class Episode:
 class Campaign:
     """Has contenders count, again and again.
 
-    What happens follows from `seed`. `say` takes the lines of progress; in the store of the URL
-    `logs` the topologies' logs are, where it is given.
+    What happens follows from `seed`. `say` takes the lines of progress. `logs` is the URL of the
+    store that keeps the topologies' logs; empty if folders do.
     """
 
     troubles: Sequence[Trouble]
@@ -251,7 +251,7 @@ class Campaign:
         ends: Callable[[Tally], bool],
         episode: type[Episode],
     ) -> Tally:
-        """Count the record again and again; `ends` tells after each time whether it was enough.
+        """Count the record again and again, until `ends` says that it was enough.
 
         `episode` is what happens to drivers.
         """

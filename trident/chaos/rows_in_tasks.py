@@ -105,7 +105,7 @@ class Starter:
     """A process that forks tasks for a driver.
 
     The driver can't: a task would inherit its connections and its lock of the checkpoint, which
-    are gone with a driver whose tasks are elsewhere.
+    end with a driver whose tasks run on other machines.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Starter:
 def _start_tasks(driver: Connection) -> NoReturn:
     """Be the starter, as long as there is a driver."""
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them
         while True:
             file = recv_handle(driver)
             if os.fork() == 0:

@@ -25,7 +25,7 @@ from trident.testing.servers.seaweedfs import SeaweedServer
 _DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 TIMEOUT = 0.4
-"""How many seconds an answer of a server that was started here may take."""
+"""Seconds that an answer of a server that was started here may take."""
 _PATIENCE = 30.0
 Trouble = Callable[[], str]
 """Does something to a server, and returns what."""
@@ -99,7 +99,7 @@ def _memcached(folder: Path) -> Iterator[Started]:
 def _redis_cluster(folder: Path) -> Iterator[Started]:
     with ReplicatedCluster(folder) as cluster:
         troubles: list[Trouble] = [cluster.fail_over, partial(pause, cluster.nodes[0])]
-        # A write that no replica has yet would be gone with its master.
+        # A write that no replica has yet would be lost with its master.
         options = {"wait_replicas": "1", "wait_timeout": "0.3", "partitions": "6"}
         yield Started(cluster.url, troubles, options=options)
 
@@ -162,7 +162,7 @@ class Hurtable(Protocol):
 
 
 def pause(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
-    """Stop a server for longer than anybody waits for an answer."""
+    """Stop a server for longer than its clients wait for an answer."""
     server.pause()
     sleep(seconds)
     server.resume()

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TestedStore(ABC):
-    """Where a topology keeps what it does, and what happens to that topology.
+    """A store, what is put to the test in it, and what happens to that.
 
-    Each of the `troubles` returns what it was.
+    Each of the `troubles` returns its name.
     """
 
     option: ClassVar[str]
-    """That of the command that names it."""
+    """The option of the command that names it."""
     servers: ClassVar[Servers]
-    """What is started if it names no host."""
+    """What is started if its URL names no host."""
     takes_topology: ClassVar[bool] = False
-    """Whether the user's own one can be put to the test."""
+    """Whether a topology of the user's can be put to the test."""
 
     url: str
     troubles: Sequence[Trouble] = ()
@@ -53,7 +53,7 @@ class TestedStore(ABC):
 
     @abstractmethod
     def truth(self, make: TopologyFunction, record: Any) -> Truth:
-        """Return what the topology has to come to."""
+        """Return what the states of the topology have to hold."""
 
     @abstractmethod
     def contender(
@@ -121,7 +121,7 @@ def opened(made: type[TestedStore], text: str, folder: Path) -> Iterator[TestedS
     url = StateURL.parse(text)
     if url.scheme == "memory":
         raise UsageError(
-            f"{made.option} memory: is gone with the driver that is killed",
+            f"{made.option} memory: ends with the driver that is killed",
             advice='Give a store that outlives it, as "sqlite:" or "redis:".',
         )
     if "prefix" in url.options:
@@ -137,5 +137,5 @@ def opened(made: type[TestedStore], text: str, folder: Path) -> Iterator[TestedS
 
 
 def _url_at(place: str, options: Mapping[str, str]) -> str:
-    told = "&".join(f"{name}={value}" for name, value in options.items())
-    return f"{place}?{told}" if told else place
+    query = "&".join(f"{name}={value}" for name, value in options.items())
+    return f"{place}?{query}" if query else place

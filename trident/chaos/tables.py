@@ -35,8 +35,8 @@ from trident.chaos.ways import MOST, Way
 from trident.states.errors import NoStateError
 
 CHANGES, SUMS, MIRROR = TABLES = ("changes", "sums", "mirror")
-"""All changes; how many each key has had, and the sum of their values; the last one of each key
-that was not deleted."""
+"""All changes; the number of changes of each key, and the sum of their values; the last change of
+each key that was not deleted."""
 HOW_MANY: Key = (CHANGES, None)
 
 
@@ -57,7 +57,7 @@ class RowChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes(Record):
-    """So many changes, each a word."""
+    """A number of changes, each a word."""
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -93,15 +93,15 @@ def effects_of(record: Record) -> Iterator[Reading]:
 
 
 _BY_HAND = (*TABLES, "batches")
-_MIXED: Key = ("rows of which another table has those of another driver", ())
+_MIXED: Key = ("rows of another driver than those of another table", ())
 
 
 @dataclass(frozen=True)
 class ChangedTables(EpisodeTopology):
     """Tables in a database that hold changes: as they are, added up, and as a mirror.
 
-    Each row has the number of the driver that read the change, so that rows of different attempts
-    of a batch can be told apart. With `tasks` every second driver has processes write the rows.
+    Each row has the number of the driver that read the change, which distinguishes rows of
+    different attempts of a batch. With `tasks` every second driver has processes write the rows.
     """
 
     database: RowsDatabase

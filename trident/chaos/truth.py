@@ -1,4 +1,4 @@
-"""What each state has to hold after so many words of the record."""
+"""What each state has to hold after each word of the record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Reading = Mapping[Key, Any]
 
 @dataclass(frozen=True)
 class Findings:
-    """What came of reads.
+    """What reads have found.
 
-    `torn` ones were not the result of some first words, or of fewer than before. `lost` and
-    `duplicated` are by how much the numbers of the last one are too small and too large, all
-    together; a number that is missing is too small by all of it. `differing` values are no whole
-    numbers.
+    A read is `torn` if it is not the result of some first words, or of fewer than an earlier one.
+    `lost` and `duplicated` are the sums by which numbers of the last read are too small and too
+    large; a missing number is too small by all of it. `differing` counts wrong values of other
+    types.
     """
 
     reads: int = 0
@@ -39,7 +39,7 @@ class Findings:
 
     @property
     def miscounted(self) -> bool:
-        """Whether the states came to anything but the truth."""
+        """Whether the states held anything but the truth."""
         return bool(self.lost or self.duplicated or self.differing)
 
 
@@ -91,7 +91,7 @@ class Truth:
         return possible.bit_length() - 1 if possible and not unknown else None
 
     def differences(self, reading: Reading) -> Findings:
-        """Compare a reading with what all words come to."""
+        """Compare a reading with the result of all words."""
         lost = duplicated = differing = 0
         example = ""
         for key in dict.fromkeys([*self.keys, *reading]):

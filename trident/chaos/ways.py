@@ -22,7 +22,7 @@ from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
 
 MOST = 9
-"""How many words a batch has at most."""
+"""The most words of a batch."""
 
 
 class Way:
@@ -38,11 +38,11 @@ class Way:
 
     @contextmanager
     def served(self, folder: Path) -> Iterator[Sequence[Trouble]]:
-        """Run what drivers need besides; give what can be done to it."""
+        """Run what drivers need besides; give what can happen to it."""
         yield ()
 
     def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
-        """Give the source that the user names; raise UsageError where there is none."""
+        """Give the source of that name; raise UsageError if there is none."""
         if name.startswith("kafka:"):
             from trident.chaos.kafka_words import kafka_words
 

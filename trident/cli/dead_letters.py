@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         with closing(opened) as state:
             state.control.expect()
             found = [each for each in read_letters(state) if _is_asked(arguments, each)]
-        for line in _shown(arguments, prefix, found):
+        for line in _lines(arguments, prefix, found):
             print(line)
     return 0
 
@@ -75,18 +75,18 @@ def _is_asked(arguments: argparse.Namespace, letter: KeptLetter) -> bool:
     return arguments.step in letter.step and arguments.batch in (None, letter.batch)
 
 
-def _shown(
+def _lines(
     arguments: argparse.Namespace, prefix: str, letters: Sequence[KeptLetter]
 ) -> Iterator[str]:
     if arguments.what == "list":
         counts = Counter([(each.step, each.error) for each in letters])
-        told = [
+        lines: list[dict[str, Any]] = [
             {"count": count, "state": prefix, "step": step, "error": error}
             for (step, error), count in counts.most_common()
         ]
     else:
-        told = [{"state": prefix, **each._asdict()} for each in letters]
-    for line in told:
+        lines = [{"state": prefix, **each._asdict()} for each in letters]
+    for line in lines:
         if arguments.json:
             yield json.dumps(line)
         else:

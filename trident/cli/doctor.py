@@ -48,15 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each finding; 1 where one is a problem."""
     status = 0
-    for found in _found(arguments.looked_at, arguments.session):
-        told = json.dumps(asdict(found), ensure_ascii=False) if arguments.json else str(found)
-        print(one_line(told))
+    for found in _examine(arguments.looked_at, arguments.session):
+        line = json.dumps(asdict(found), ensure_ascii=False) if arguments.json else str(found)
+        print(one_line(line))
         sys.stdout.flush()
         status = max(status, int(found.level == "problem"))
     return status
 
 
-def _found(words: Iterable[str], session: str | None) -> Iterator[Finding]:
+def _examine(words: Iterable[str], session: str | None) -> Iterator[Finding]:
     found = extras()
     yield Finding("ok", f"Python {platform.python_version()}, {sys.executable}")
     yield from map(_driver, found)
@@ -150,7 +150,7 @@ def _store(named: NamedState) -> Iterator[Finding]:
 
 
 def _look(examine: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What a store tells; one that is away is a problem like any other."""
+    """Return what a store says of itself; that it is away is a problem like any other."""
     try:
         yield from examine()
     except StateURLError:
@@ -191,14 +191,14 @@ def workers_of_session(master: str, drivers: Sequence[Extra]) -> Iterator[Findin
     names = ",".join(each.name for each in drivers)
     ours = f"{PACKAGE}[{names}]" if names else PACKAGE
     packages = [f'"{ours}=={VERSION}"', *(f"{name}=={version(name)}" for name in OF_SPARK)]
-    for told in [each for place, each in enumerate(answers) if each not in answers[:place]]:
-        what = f"Spark's workers ({told['place']}), Python {told['python']},"
-        lacking = [*told["problems"], *told["lacking"]]
-        if not lacking and told["trident"] != VERSION:
-            lacking = [f"trident {VERSION}, as they have {told['trident']}"]
+    for answer in [each for place, each in enumerate(answers) if each not in answers[:place]]:
+        what = f"Spark's workers ({answer['place']}), Python {answer['python']},"
+        lacking = [*answer["problems"], *answer["lacking"]]
+        if not lacking and answer["trident"] != VERSION:
+            lacking = [f"trident {VERSION}, as they have {answer['trident']}"]
         if not lacking:
             yield Finding("ok", f"{what} have trident {VERSION} and what it needs")
             continue
-        program = shlex.quote(told["place"].partition(", ")[2])  # behind the name of its machine
+        program = shlex.quote(answer["place"].partition(", ")[2])  # behind the name of its machine
         advice = f"Run there: {program} -m pip install {' '.join(packages)}. {_SEND}"
         yield Finding("problem", f"{what} lack {', '.join(lacking)}", advice)

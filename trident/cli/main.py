@@ -37,7 +37,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit status. What goes wrong is told in one line."""
+    """Run a command; return the exit status. An error is printed as one line."""
     words = sys.argv[1:] if argv is None else list(argv)
     parser = _Parser(prog="python -m trident")
     choices = parser.add_subparsers(required=True, metavar="command", dest="command")

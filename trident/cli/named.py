@@ -29,7 +29,7 @@ HELP = (
 
 
 def named(name: str) -> Any:
-    """What a module has under a name."""
+    """Return what a module has under a name."""
     module, _, attribute = name.partition(":")
     if not (module and attribute) or module.startswith("."):
         advice = "As in words:topology."
@@ -42,12 +42,12 @@ def named(name: str) -> Any:
         found = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _raised(what, error) from error  # something that the module itself imports
+            raise _error_for(what, error) from error  # something that the module itself imports
         raise UsageError(f"{what}: {error}", advice=looked) from error
     except TridentError:
         raise
     except Exception as error:
-        raise _raised(what, error) from error
+        raise _error_for(what, error) from error
     try:
         return getattr(found, attribute)
     except AttributeError as error:
@@ -55,27 +55,27 @@ def named(name: str) -> Any:
 
 
 def named_topology(name: str) -> TridentTopology:
-    """The topology that a module has under a name, or that a function without arguments returns."""
+    """Return the topology that a module has under a name, or that a function there returns."""
     found = named(name)
     is_made = isinstance(found, TridentTopology) or not callable(found)
-    made = found if is_made else _called(name, found)
+    made = found if is_made else _call(name, found)
     if not isinstance(made, TridentTopology):
         what = f"{name} is no TridentTopology, nor a function that returns one, but a"
         raise UsageError(what, type(made).__name__)
     return made
 
 
-def _called(name: str, function: Callable[[], Any]) -> Any:
+def _call(name: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except TridentError:
         raise
     except Exception as error:
-        raise _raised(f"{name} returns no topology", error) from error
+        raise _error_for(f"{name} returns no topology", error) from error
 
 
-def _raised(what: str, raised: Exception) -> UsageError:
-    """What a module, or a function in it, has raised, on one line: the exception, and where."""
+def _error_for(what: str, raised: Exception) -> UsageError:
+    """Return the error for what a module, or a function in it, has raised, and its place."""
     error = raised
     if type(raised).__module__.startswith("pyspark."):
         from trident.spark.java import explain_start_failure
@@ -130,7 +130,7 @@ class NamedState:
 
     @property
     def store(self) -> object:
-        """The configuration of the store, or of a database of rows; None where there is none."""
+        """The configuration of the store, or of a database of rows; None if it has none."""
         return getattr(self.factory, "store", None) or getattr(self.factory, "database", None)
 
 
@@ -143,8 +143,8 @@ def check_prefix(text: str) -> None:
     """Raise where the URL of a store is given as the prefix of a state that is to take a place."""
     if ":" in text and is_url(text):
         advice = (
-            "Readers are led there by the record of the old state, which holds no address of "
-            "another store, nor its password. Copy the state to that store first, by state copy, "
+            "Readers find it by the record of the old state, which has no address of another "
+            "store, nor its password. Copy the state to that store first, by state copy, "
             "and give the topology and its readers the URL."
         )
         what = "a state takes a place in the store of the old one, by its prefix; found the URL"

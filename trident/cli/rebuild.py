@@ -69,17 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
         places = [check_places([factory for factory, _ in group]) for group in swaps]
     options = StartOptions(**start_options(arguments), trigger="available")
     spark = None if arguments.spark is None else session(arguments.spark)
-    told = BatchPrinter(as_json=False)
+    printer = BatchPrinter(as_json=False)
     with until_a_signal() as ended, warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)  # those of the topology's own start
         took = _CLOSE
         while took >= _CLOSE:
             began = time.monotonic()
             with start(plan, spark, options) as started:
-                told.begin(started)
+                printer.begin(started)
                 while not ended.wait(_LOOK_SECONDS) and not started.awaitTermination(0):
-                    told.tell(started)
-            told.tell(started, last=True)
+                    printer.print_new(started)
+            printer.print_new(started, last=True)
             if ended.is_set():
                 raise KeyboardInterrupt  # the same command goes on
             took = time.monotonic() - began

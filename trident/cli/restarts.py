@@ -19,7 +19,7 @@ def supervise(restarts: int, within: float) -> int | None:
     """Return None in a process that does the work, and here the exit status when all is over.
 
     The work is started again where a signal killed it that this process did not pass on, or its
-    exit status is `PASSING`; at most `restarts` times within so many seconds. It ends with this
+    exit status is `PASSING`; at most `restarts` times in `within` seconds. It ends with this
     process.
     """
     heeded = _STOPS | {signal.SIGCHLD}
@@ -33,7 +33,7 @@ def supervise(restarts: int, within: float) -> int | None:
             os.setpgid(0, 0)  # Ctrl-C is for the parent, which passes it on
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return None
-        code, stopped = _end_of(pid, heeded)
+        code, stopped = _wait_for(pid, heeded)
         status = 128 - code if code < 0 else code
         if stopped or not (code < 0 or code == PASSING):
             return status
@@ -51,8 +51,8 @@ def supervise(restarts: int, within: float) -> int | None:
             return status
 
 
-def _end_of(pid: int, heeded: set[signal.Signals]) -> tuple[int, bool]:
-    """Wait for the end of a process: how it ended, and whether it was told to meanwhile."""
+def _wait_for(pid: int, heeded: set[signal.Signals]) -> tuple[int, bool]:
+    """Wait for the end of a process; return how it ended, and whether a signal had asked for it."""
     stopped = False
     while True:
         number = signal.sigwait(heeded)

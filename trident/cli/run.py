@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adopted.add_argument(
         "--adopt-states",
         metavar="log-id=committed",
-        help="go on with states whose checkpoint is gone; =burn undoes what was in flight",
+        help="go on with states whose checkpoint is lost; =burn undoes what was in flight",
     )
     adopted.add_argument(
         "--adopt-storm", metavar="txid", type=int, help="go on behind the last batch of Storm"
@@ -89,7 +89,7 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint",
         help="the folder of the log, or a URL of Redis, ZooKeeper or an object store; without it "
-        "nothing can be gone on from",
+        "no later start can continue",
     )
     parser.add_argument(
         "--spark",
@@ -141,26 +141,26 @@ def run(arguments: argparse.Namespace) -> int:
         if serves:
             server = started.serve(**server_options(arguments))
             say(listening(server))
-        told = BatchPrinter(arguments.json)
+        printer = BatchPrinter(arguments.json)
         with until_a_signal() as ended:
             say(f"running {', '.join(started.groups) or 'queries only'}; Ctrl-C stops")
-            told.begin(started)
+            printer.begin(started)
             only_queries = serves and not started.groups
             while not ended.wait(_LOOK_SECONDS):
-                told.tell(started)
+                printer.print_new(started)
                 if started.awaitTermination(0) and not only_queries:
                     break
             if ended.is_set():
                 say("stopping after the batch under way")
             started.stop()
-        told.tell(started, last=True)
+        printer.print_new(started, last=True)
     return 0
 
 
 def _supervised(arguments: argparse.Namespace) -> int | None:
-    """None in a process that is to do the work; see `supervise`."""
+    """Return None in a process that is to do the work; see `supervise`."""
     if arguments.checkpoint is None:
-        raise UsageError("--restarts without --checkpoint: nothing could be gone on from")
+        raise UsageError("--restarts without --checkpoint: a restart could not continue")
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         what = "--restarts under spark-submit, which can't start its JVM again"
         raise UsageError(what, advice="Let who calls it do that: status 75 says where it helps.")
@@ -191,7 +191,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _trigger(word: str | None) -> float | str | None:
-    """Seconds where it is a number; `start` refuses what is nothing."""
+    """Return a number of seconds, or the word, which `start` checks."""
     try:
         return None if word is None else float(word)
     except ValueError:
@@ -200,7 +200,7 @@ def _trigger(word: str | None) -> float | str | None:
 
 def _adopt(arguments: argparse.Namespace) -> Adopt | None:
     if arguments.adopt_spark_checkpoint is not None and arguments.adopt_checkpoint is None:
-        advice = "Give both, as of the run that is gone on from."
+        advice = "Give both, those of the run that is to be continued."
         raise UsageError("--adopt-spark-checkpoint without --adopt-checkpoint", "", (), advice)
     if arguments.adopt_checkpoint is not None:
         return Adopt.from_checkpoint(arguments.adopt_checkpoint, arguments.adopt_spark_checkpoint)
@@ -240,7 +240,7 @@ def session(master: str) -> Any:
 
 
 class BatchPrinter:
-    """What was told of a run's batches: each as JSON, or about one a second for a person."""
+    """Prints the batches of a run: each as JSON, or about one a second for a person."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
@@ -248,11 +248,11 @@ class BatchPrinter:
         self._lines: dict[str, float] = {}
 
     def begin(self, run: Run) -> None:
-        """Say after which batch each group goes on, and what it has found, unless it is new."""
+        """Print the batch after which each group goes on, and what it has found."""
         if not self._json:
             run.listen(_say_recovery).stop()
 
-    def tell(self, run: Run, *, last: bool = False) -> None:
+    def print_new(self, run: Run, *, last: bool = False) -> None:
         """Print what is new; with `last` also how it ended."""
         for name, group in run.groups.items():
             for progress in self._new(name, group.recentProgress):

@@ -25,7 +25,7 @@ def key_of(word: str) -> Key:
     try:
         return decode_key(b"\0" + word.encode())
     except (CorruptStateError, UnicodeEncodeError):
-        what = "this key begins as a JSON array, and is none:"
+        what = "this key begins as a JSON array, and is not a valid one:"
         advice = 'A key is its one text, or a JSON array of its fields, as in ["dog", 2].'
         raise UsageError(what, word, (), advice) from None
 
@@ -56,18 +56,18 @@ class Ticker:
 
     def __init__(self) -> None:
         self._shows = sys.stderr.isatty()
-        self._began = self._told = time.monotonic()
+        self._began = self._shown = time.monotonic()
 
     def __call__(self, text: str, done: int) -> None:
         """Say that `done` of what `text` names are done."""
         now = time.monotonic()
-        if self._shows and now - self._told >= _PAUSE:
-            self._told = now
+        if self._shows and now - self._shown >= _PAUSE:
+            self._shown = now
             rate = done / (now - self._began)
             sys.stderr.write(f"\r\033[K{text}: {done:,} ({rate:,.0f}/s)")
             sys.stderr.flush()
 
     def end(self) -> None:
-        if self._shows and self._told != self._began:
+        if self._shows and self._shown != self._began:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

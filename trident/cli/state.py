@@ -26,7 +26,7 @@ _PARTS = {
     "copy": "copy a state, so that its topology goes on in another place",
     "drop": "remove a state, after saying what would go",
     "get": "print committed values",
-    "info": "tell whose a state is, as of which batch, and how it is kept",
+    "info": "print the owner of a state, its last batch, and how it is kept",
     "keys": "print the keys that have a committed value",
     "swap": "have states that were built anew take the places of others",
 }
@@ -115,13 +115,13 @@ def _copy(arguments: argparse.Namespace) -> int:
             finally:
                 ticker.end()
     if arguments.json:
-        told = {
+        facts = {
             "entries": copied.entries,
             "written": copied.written,
             "committed": copied.record.committed,
             "log_id": copied.record.log_id,
         }
-        print(json.dumps(told))
+        print(json.dumps(facts))
         return 0
     print(
         f"{copied.entries:,} entries as of batch {copied.record.committed} are in {target.shown}, "
@@ -135,7 +135,7 @@ def _drop(arguments: argparse.Namespace) -> int:
     named = named_state(arguments.state)
     with closing(named.open()) as state:
         check_droppable(state)
-        facts = _told_by_record(state)
+        facts = _facts_of_record(state)
         entries = _count_entries(state)
         what = f"{entries or 0:,} entries of {named.shown}, log id {facts['log_id']}: "
         if not arguments.yes:
@@ -164,7 +164,11 @@ def _get(arguments: argparse.Namespace) -> int:
 def _info(arguments: argparse.Namespace) -> int:
     named = named_state(arguments.state)
     with closing(named.open()) as state:
-        facts = {**_kept(named, state), **_told_by_record(state), "entries": _count_entries(state)}
+        facts = {
+            **_facts_of_map(named, state),
+            **_facts_of_record(state),
+            "entries": _count_entries(state),
+        }
     if arguments.json:
         print(one_line(json.dumps(facts, ensure_ascii=False)))
         return 0
@@ -173,7 +177,7 @@ def _info(arguments: argparse.Namespace) -> int:
         if fact is not None:
             print(f"{name.replace('_', ' '):{width}}  {_shown(fact)}")
     if facts["entries"] is None:
-        print(f"{'entries':{width}}  not told: this store lists no keys")
+        print(f"{'entries':{width}}  unknown: this store lists no keys")
     return 0
 
 
@@ -197,7 +201,7 @@ def _shown(fact: object) -> str:
     return f"{fact:,}" if type(fact) is int else one_line(str(fact))
 
 
-def _kept(named: NamedState, state: StoredMap) -> Mapping[str, Any]:
+def _facts_of_map(named: NamedState, state: StoredMap) -> Mapping[str, Any]:
     """How it is kept, as far as that is declared."""
     found = named.guarantee
     return {
@@ -211,12 +215,12 @@ def _kept(named: NamedState, state: StoredMap) -> Mapping[str, Any]:
     }
 
 
-def _told_by_record(state: StoredMap) -> Mapping[str, Any]:
+def _facts_of_record(state: StoredMap) -> Mapping[str, Any]:
     """What the control record says."""
     data = state.backing.getControl()
     if data is None:
         state.control.expect()  # raises, with what there is
-        return {"status": "there is none", "log_id": None, "committed": None}
+        return {"status": "it does not exist", "log_id": None, "committed": None}
     record = ControlRecord.decode(data)
     log_id = record.log_id.removeprefix(UNFINISHED)
     txid, attempt = record.token

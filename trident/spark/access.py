@@ -51,7 +51,7 @@ class Classic:
 
     @property
     def jvm(self) -> Any:
-        """Spark's JVM; None where it is of a server."""
+        """Spark's JVM; None if a server has it."""
         return self._context._jvm
 
     @property
@@ -65,7 +65,7 @@ class Classic:
         return self._context._jsc is None
 
     def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
-        """What the workers are and lack: an answer of each task; see `_worker_reporter`."""
+        """Return the report of each task about its worker; see `_worker_reporter`."""
         tasks = self.parallelism  # one for each core, so that all workers run one
         asks = _worker_reporter(modules, packages)
         return list(self._context.parallelize(range(tasks), tasks).mapPartitions(asks).collect())
@@ -123,10 +123,10 @@ class Connect:
         return _parallelism[self._session]
 
     def ask_workers(self, modules: Names, packages: Names) -> list[dict[str, Any]]:
-        """What the workers are and lack: an answer of each task; see `_worker_reporter`."""
+        """Return the report of each task about its worker; see `_worker_reporter`."""
         asks = _arrow_worker_reporter(modules, packages)
-        told = self._session.range(_ROWS).mapInArrow(asks, "told string")
-        answers = [json.loads(row.told) for row in told.collect()]
+        reports = self._session.range(_ROWS).mapInArrow(asks, "report string")
+        answers = [json.loads(row.report) for row in reports.collect()]
         _parallelism[self._session] = len(answers)
         return answers
 
@@ -146,12 +146,12 @@ class Connect:
         """The server removes the rows of a frame when nothing here refers to it any more."""
 
     def partitions_of(self, frame: DataFrame) -> int:
-        """Unknown: no server tells."""
+        """Return 0: a server does not say."""
         return 0
 
 
 _parallelism: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
-"""Of the sessions of servers, as their workers have told."""
+"""For sessions of servers: how many tasks have reported."""
 
 
 def access_to(session: SparkSession) -> Classic | Connect:
@@ -180,12 +180,11 @@ def partitions_of(frame: DataFrame) -> int:
 def _worker_reporter(
     modules: Names, packages: Names
 ) -> Callable[[Iterable[Any]], Iterator[dict[str, Any]]]:
-    """A task that tells where it runs, and which modules it can't import and why.
+    """Return a task that reports where it runs, and what it can't import and why.
 
-    With the version of this package there, and which packages are not installed.
-
-    It is a closure, and uses nothing of this module, so that it is pickled by value: a worker
-    without this package could not import it.
+    It also reports the version of this package there, and which packages are not installed. It is
+    a closure that uses nothing of this module, so that it is pickled by value: a worker without
+    this package could not import it.
     """
 
     def ask(_: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -227,7 +226,7 @@ def _arrow_worker_reporter(
 
         import pyarrow
 
-        yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(next(ask(batches)))]})
+        yield pyarrow.RecordBatch.from_pydict({"report": [json.dumps(next(ask(batches)))]})
 
     return ask_in_arrow
 

@@ -43,7 +43,7 @@ class AttemptCounts:
         self.accumulator.add({self.attempt: counted})
 
     def take(self) -> Mapping[str, int]:
-        """What all tasks have told, on the driver; Spark asks none of them later."""
+        """Return what all tasks have counted, on the driver, and forget it."""
         return self.accumulator.value.pop(self.attempt, {})
 
 

@@ -48,7 +48,7 @@ class EmissionStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_imports()
         [number] = [number for batch in batches for number in batch.column(0).to_pylist()]
-        run, told = secrets.token_hex(8), []
+        run, reports = secrets.token_hex(8), []
         task = Task(self.emission.token.txid, None, number, self.tasks)
         try:
             for made, emitted in self._emitted(number):
@@ -57,8 +57,8 @@ class EmissionStage:
                     block = with_origin(block, self.schema.names, origin)
                     for batch in record_batches(block, self.schema, {}, task):
                         yield _row(run, None, batch.serialize())
-                told.append(list(emitted))
-            status: dict[str, Any] = {"done": {"run": run, "emitted": told}}
+                reports.append(list(emitted))
+            status: dict[str, Any] = {"done": {"run": run, "emitted": reports}}
         except Exception as error:
             status = error_to_json(error)
         yield _row(run, self.seal.sign(status), None)

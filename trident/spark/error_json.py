@@ -50,7 +50,7 @@ def error_from_json(form: object) -> TridentError:
             args = tuple(map(_from_json, packed))
             if _fits(_CLASSES[name], args):
                 return _CLASSES[name](*args)
-    return TridentError(f"an error that is none of this version: {form!r:.500}")
+    return TridentError(f"an error that this version does not know: {form!r:.500}")
 
 
 def text_of(error: BaseException) -> str:
@@ -68,7 +68,7 @@ def _is_text(known: type[BaseException]) -> bool:
 
 
 def _fits(known: type[BaseException], values: Sequence[Any]) -> bool:
-    """Whether a class takes these values: its constructor's annotations say of which types."""
+    """Whether a class takes these values, by the annotations of its constructor."""
     if _is_text(known):
         return all(type(value) is str for value in values)
     kinds = [kind for name, kind in get_type_hints(known.__init__).items() if name != "return"]

@@ -33,11 +33,11 @@ _PASSING_CLASSES = (
 """The same for exceptions of the JVM that have no condition."""
 
 _DATA_LOSS = "org.apache.spark.sql.kafka010.KafkaIllegalStateException"
-"""What Spark's source of Kafka throws where records are gone; no other attempt finds them."""
+"""What Spark's source of Kafka throws for lost records; no later attempt finds them."""
 
 SOURCES = Seal()
-"""Seals what stages tell that belong to a DataFrame of ours from before any attempt; pickle it with
-them: each process has another one."""
+"""Seals the errors of stages that belong to a DataFrame of ours, made before any attempt. It is
+pickled with them, as each process has another one."""
 
 _SHOWN = 1_000
 """How many letters of an error's own text are shown."""
@@ -122,7 +122,7 @@ def _find_loss(error: BaseException) -> str:
 
 
 def _find_thrown(name: str, thrown: Any) -> Any:
-    """What the JVM threw of a class; None where it is not among the causes."""
+    """Return the cause of the named class; None if there is no such cause."""
     while thrown is not None and thrown.getClass().getName() != name:
         thrown = thrown.getCause()
     return thrown

@@ -17,7 +17,7 @@ _WORKERS = (
     "Workers need the same minor version of Python as the driver, this package, and what it "
     "needs. Set PYSPARK_PYTHON={} before the session is made; or pip install trident-spark into "
     "the workers' own; or send a whole environment with --archives. (--py-files brings the "
-    "package alone, not what it needs, of which orjson and pyarrow are compiled.)"
+    "package alone, without the compiled packages that it needs, as orjson and pyarrow.)"
 )
 
 

@@ -17,19 +17,19 @@ from trident.spark.versions import place_rows
 
 
 def gather(flow: Flow) -> Flow:
-    """The flow in one partition."""
+    """Bring all rows into one partition."""
     return flow if flow.partitions == 1 else flow.with_frame(flow.frame.repartition(1), 1)
 
 
 def spread(flow: Flow, count: int, *, settled: bool) -> Flow:
-    """The flow in so many partitions; where `settled`, as it is if it has as many already."""
+    """Spread the rows over `count` partitions; if `settled`, leave a flow that has as many."""
     if (settled and flow.partitions == count) or flow.partitions == count == 1:
         return flow
     return flow.with_frame(flow.frame.repartition(count), count)
 
 
 def broadcast(flow: Flow, count: int) -> Flow:
-    """Every row once in each partition."""
+    """Copy every row into each partition."""
     copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(PARTITION)
     names = tuple(flow.types)
     frame = place_rows(flow.frame.select(*map(quote, names), copies), count, PARTITION)
@@ -37,7 +37,7 @@ def broadcast(flow: Flow, count: int) -> Flow:
 
 
 def move_to_chosen(flow: Flow, names: Sequence[str], count: int) -> Flow:
-    """The flow with each row in the partition that its column :data:`PARTITION` names."""
+    """Move each row to the partition that its column :data:`PARTITION` names."""
     frame = select_columns(place_rows(flow.frame, count, PARTITION), names)
     return Flow(frame, {name: flow.types[name] for name in names}, count)
 
@@ -50,21 +50,21 @@ def route_by_key(
     context: StageContext,
     shards: int | None = None,
 ) -> Flow:
-    """The flow with each key in its own partition, and that partition in a column."""
+    """Move each key to its own partition, and add that as a column."""
     types = flow.types_of(tuple(flow.types))
     frame = place_by_key(flow.frame, tuple(key), types, count, schemas, context.seal, shards)
     return Flow(frame, {**types, PARTITION: "int"}, count)
 
 
 def drop_partition(flow: Flow) -> Flow:
-    """The flow without the column that :func:`route_by_key` has added."""
+    """Remove the column that :func:`route_by_key` has added."""
     names = tuple([name for name in flow.types if name != PARTITION])
     types = {name: flow.types[name] for name in names}
     return replace(flow, frame=select_columns(flow.frame, names), types=types)
 
 
 def collocate_keys(flow: Flow, key: Sequence[str], count: int) -> Flow:
-    """The flow with the rows of each key in one partition, whichever that is."""
+    """Bring the rows of each key into one partition; Spark chooses which."""
     columns = []
     for name, kind in flow.types_of(key).items():
         column = F.col(quote(name))
@@ -74,6 +74,6 @@ def collocate_keys(flow: Flow, key: Sequence[str], count: int) -> Flow:
 
 
 def add_origin(flow: Flow, names: Sequence[str]) -> Flow:
-    """The flow with these columns, of which `ORIGIN` is added."""
+    """Return the flow with these columns; the column `ORIGIN` is added."""
     frame = select_columns(flow.frame.withColumn(ORIGIN, F.lit(MADE)), names)
     return replace(flow, frame=frame, types={**flow.types, ORIGIN: "string"})

@@ -22,8 +22,10 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class InputFrame:
-    """Tuples with which a batch begins, made by kernels, if any; 0 partitions of files without a
-    line."""
+    """The tuples with which a batch begins: the output of `kernels`, if any, over a frame.
+
+    A frame of empty files has 0 partitions.
+    """
 
     frame: DataFrame
     partitions: int
@@ -32,9 +34,11 @@ class InputFrame:
 
 @dataclass(frozen=True)
 class Flow:
-    """A stream in the middle of a batch, whose `kernels` follow the frame; `made` tells of their
-    columns, `letters` are the dead letters of kernels that have run, and what these have counted
-    where a row tells it."""
+    """A stream in the middle of a batch: a frame, and the `kernels` that are to run over it.
+
+    `made` has the step and the type of each column that these make. `letters` has the dead letters
+    of kernels that have run and, on Spark Connect, a row with their counts.
+    """
 
     frame: DataFrame
     types: Mapping[str, str | None]
@@ -48,7 +52,7 @@ class Flow:
     def then(
         self, kernels: Sequence[Kernel], name: StepName, makes: Fields, *, deterministic: bool
     ) -> Flow:
-        """The flow with the kernels of one more step, which makes some fields."""
+        """Append the kernels of one more step, which makes some fields."""
         return replace(
             self,
             kernels=(*self.kernels, *kernels),
@@ -58,11 +62,11 @@ class Flow:
         )
 
     def with_frame(self, frame: DataFrame, partitions: int) -> Flow:
-        """The same columns in other partitions."""
+        """Return the same columns in other partitions."""
         return replace(self, frame=frame, partitions=partitions, kept=False)
 
     def types_of(self, names: Sequence[str]) -> dict[str, str]:
-        """The types of columns."""
+        """Return the types of columns."""
         return {name: self._type(name) for name in names}
 
     def _type(self, name: str) -> str:
@@ -73,11 +77,11 @@ class Flow:
         return known_type(sparks) or sparks  # which has no quotes about a struct's names
 
     def has_reports(self, context: StageContext) -> bool:
-        """Whether some rows of its kernels tell of bad tuples."""
+        """Whether its kernels make rows that report bad tuples."""
         return keeps_letters(self.kernels) or context.counts_in_rows(self.kernels)
 
     def settle(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
-        """The flow as a DataFrame of exactly these columns: one ``mapInArrow`` runs its kernels."""
+        """Return a flow of exactly these columns: one ``mapInArrow`` runs its kernels."""
         if not self.kernels:
             if tuple(names) == tuple(self.types):
                 return self
@@ -99,8 +103,10 @@ class Flow:
         return Flow(main, types, self.partitions, kept=stays, letters=letters)
 
     def settle_packed(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
-        """The same for what Python reads once, packed; where kernels are left, and none of their
-        rows :meth:`has_reports`."""
+        """Do the same for what Python reads once, packed.
+
+        There have to be kernels, and no :meth:`has_reports`.
+        """
         types = self.types_of(names)
         schema = schemas.of(types)
         frame = self.frame.mapInArrow(self._stage(PackedStage, names, schema, context), STRUCT)
@@ -115,6 +121,6 @@ class Flow:
     def _stage(
         self, kind: type[PythonStage], names: Sequence[str], schema: Schema, context: StageContext
     ) -> PythonStage:
-        """What runs the kernels."""
+        """Return the stage that runs the kernels."""
         makers = tuple((name, self.made[name][0]) for name in names if name in self.made)
         return kind(self.kernels, schema.arrow, makers, context, self.partitions)

@@ -52,9 +52,9 @@ from trident.states.state import State
 from trident.tuples.block import NOTHING, Block
 
 SMALL = 10_000
-"""Up to so many tuples one partition is faster than an exchange: a job's stage costs 50 ms.
+"""The most tuples that one partition runs faster than an exchange: a job's stage costs 50 ms.
 
-Up to so many keys the driver writes faster than tasks, which are handed to workers first.
+Also the most keys that the driver writes faster than tasks, which are handed to workers first.
 """
 
 
@@ -94,7 +94,7 @@ class SparkGroupEngine:
         self._asked_before = self._asked.counts()
 
     def overlap(self, batches: int) -> None:
-        """Run the jobs of so many batches of spouts at once, from the second batch on."""
+        """Run the jobs of several batches of spouts at once, from the second batch on."""
         self._beside = ThreadPoolExecutor(batches, f"trident-{self._group.group.id}-compute")
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
@@ -125,7 +125,7 @@ class SparkGroupEngine:
         self, record: ControlRecord, emitted: Mapping[str, Tuples]
     ) -> Computed | Computing | Postponed:
         """Run all steps of a batch of spouts but its updates; see `GroupEngine.compute`."""
-        if self._beside is None or self._latest is None:  # how large a batch is nobody knows yet
+        if self._beside is None or self._latest is None:  # the size of a batch is not known yet
             return self._compute(record, emitted)
         return Computing(self._beside.submit(self._compute, record, emitted), self._latest)
 
@@ -314,7 +314,7 @@ class SparkGroupEngine:
             if shown is error:
                 raise
             raise shown from None
-        # After a failure Spark still tells of the other tasks.
+        # After a failure Spark still logs the errors of other tasks.
         self._quiet.off()
 
     @property

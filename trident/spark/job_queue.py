@@ -43,7 +43,7 @@ class JobQueue(CallQueue):
             self._cancel(job)
 
     def hurry(self) -> None:
-        """Called by whoever has waited for long: try again to have a thread."""
+        """Try again to start a thread; called by a caller that has waited for long."""
         with self._changed:
             self._begin()
 
@@ -53,15 +53,15 @@ class JobQueue(CallQueue):
         with self._changed:
             self._waiting.closed = True
             self._changed.wait_for(lambda: not (self._jobs or self._waiting), seconds)
-            left, jobs = self._waiting.take_all(), dict(self._jobs)
-        for call in (*left, *jobs):
+            remaining, jobs = self._waiting.take_all(), dict(self._jobs)
+        for call in (*remaining, *jobs):
             call.end(DRPCClosedError(self._query.function))
         for job in jobs.values():
             self._cancel(job)
         self._query.close()
 
     def _begin(self) -> None:
-        """Have one more thread where there is cause, holding the lock."""
+        """Start one more thread if calls wait; the caller holds the lock."""
         if self._waiting and self._threads < MOST_JOBS:
             try:
                 Thread(target=self._work, name="trident-drpc-spark", daemon=True).start()
@@ -90,7 +90,7 @@ class JobQueue(CallQueue):
             return self._query.answer(call.args, job)
         except Exception as error:
             return error
-        except BaseException as error:  # such as SystemExit; nobody but the caller could be told
+        except BaseException as error:  # such as SystemExit, which only the caller can learn of
             failure = DRPCInternalError(self._query.function, call.args, repr(error))
             failure.__cause__ = error
             return failure
@@ -107,7 +107,7 @@ def job_queue(
     most_waiting: int,
     session: SparkSession | None = None,
 ) -> JobQueue:
-    """Return the queue of a query that Spark answers; what is refused is told by `SparkQuery`."""
+    """Return the queue of a query that Spark answers; `SparkQuery` refuses what it can't answer."""
     made = SparkQuery(plan, query, conf, session)
     made.prepare()
     return JobQueue(made, most_waiting)

@@ -67,9 +67,9 @@ from trident.tuples.fields import Fields
 
 _PARTITION = Fields.typed([(PARTITION, "int")])
 Ask = Callable[[LookUp, Block, Task], Block]
-"""Asks states in this process for distinct inputs; adds to these what the states answer."""
+"""Asks states in this process for distinct inputs; adds the answers to these."""
 Write = Callable[[Update, Block, Task], Block]
-"""Updates a state in this process, or notes that; gives the new values that are kept."""
+"""Updates a state in this process, or notes the update; returns the kept new values."""
 
 
 class JobRun:
@@ -112,15 +112,15 @@ class JobRun:
         return self._outcome + Outcome(counters=summed(counted, in_tasks))
 
     def _counted_in_rows(self) -> Mapping[str, int]:
-        """What tasks have counted, where their output tells it."""
+        """Return what tasks have counted, if their output has it."""
         if self._context.counts is not None or not self._letters:
             return {}
-        told = reduce(DataFrame.union, self._letters)
-        told = told.where(F.col(LETTER.names[0]).isNull()).select(LETTER.names[-1])
-        return reduce(summed, map(json.loads, collect_table(told).column(0).to_pylist()), {})
+        rows = reduce(DataFrame.union, self._letters)
+        counts = rows.where(F.col(LETTER.names[0]).isNull()).select(LETTER.names[-1])
+        return reduce(summed, map(json.loads, collect_table(counts).column(0).to_pylist()), {})
 
     def result(self) -> Block:
-        """The tuples of the result."""
+        """Return the tuples of the result."""
         assert self._job.result is not None
         stage = self._job.stages[self._job.result]
         flow = self._settle(self._flows[stage.id], stage.columns.names)
@@ -159,14 +159,14 @@ class JobRun:
         return replace(settled, letters=None)
 
     def _settle_packed(self, flow: Flow, names: Sequence[str]) -> Flow:
-        """The same for what comes to the driver."""
+        """Do the same for what comes to the driver."""
         if not flow.kernels or flow.has_reports(self._context):
             return self._settle(flow, names)
         return flow.settle_packed(names, self._context, self._schemas)
 
     def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
-        """The flow, persisted, so that it is read twice and made once; checkpointed if not
-        repeatable."""
+        """Persist a flow that is read twice, so that it is made once; checkpoint it if another
+        run would make another one."""
         if flow.kept:
             return flow
         flow = self._settle(flow, names)
@@ -210,7 +210,7 @@ class JobRun:
         return stage.partitions
 
     def _input(self, stage: Stage, place: int) -> Flow:
-        """The output of an input of a stage, as a DataFrame."""
+        """Return an input of a stage as a DataFrame."""
         before = self._job.stages[stage.inputs[place]]
         return self._settle(self._flows[before.id], before.columns.names)
 
@@ -226,7 +226,7 @@ class JobRun:
         return Flow(frame, types, partitions, given.kernels, kept=source.kept)
 
     def _collect_letters(self) -> Flow:
-        """The dead letters of all stages, which have run."""
+        """Return the dead letters of all stages, which have run."""
         schema = self._schemas.of_fields(LETTER)
         frame = reduce(
             DataFrame.union, self._letters, create_frame(self._session, [], schema.struct)
@@ -261,7 +261,7 @@ class JobRun:
         return drop_partition(flow) if update is None else flow
 
     def _combine(self, stage: Stage, exchange: ByKey | Gather, settle: Callable[..., Flow]) -> Flow:
-        """What moves: the aggregates of partitions, where these combine first."""
+        """Return what moves: the aggregates of partitions, if these combine first."""
         kernel, flow = exchange.combine, self._flows[stage.inputs[0]]
         if kernel is None:
             names = self._job.stages[stage.inputs[0]].columns.names
@@ -309,7 +309,7 @@ class JobRun:
         return Flow(frame, types, partitions)
 
     def _select_input(self, stage: Stage, place: int, names: Sequence[str]) -> Flow:
-        """An input of a union with these columns, and with `ORIGIN` where it has none."""
+        """Return an input of a union with these columns; add `ORIGIN` if it has none."""
         before = self._job.stages[stage.inputs[place]]
         flow = self._flows[before.id]
         if ORIGIN not in names or ORIGIN in before.columns.names:
@@ -347,7 +347,7 @@ class JobRun:
     # What runs in a stage.
 
     def _run_step(self, stage: Stage, step: Step, flow: Flow, columns: Sequence[str]) -> Flow:
-        """The output of a step, which takes these columns."""
+        """Return the output of a step, which takes these columns."""
         match step:
             case Kernels():
                 deterministic = step.deterministic
@@ -440,7 +440,7 @@ class JobRun:
         return Flow(frame.coalesce(1), step.columns.types, 1)
 
     def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
-        if keeps_letters(flow.kernels):  # a task of an update tells nothing but its status
+        if keeps_letters(flow.kernels):  # the task of an update reports its status only
             flow = self._settle(flow, step.reads.names)
         names = step.columns.names
         types = {name: str(kind) for name, kind in step.columns.types.items()}

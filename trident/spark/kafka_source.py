@@ -1,4 +1,4 @@
-"""Spark's own source of Kafka, told what a spout of Kafka is told."""
+"""Spark's own source of Kafka, with the options of a spout of Kafka."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def kafka_frame(
         For what Spark's source can't do: a setting that the Java client doesn't know, a pattern
         that Java doesn't read, a field without a type.
     SourceUnavailableError
-        Where the offsets of a consumer group are asked for, and nobody answers.
+        When the offsets of a consumer group are needed, and no broker answers.
 
     Notes
     -----
@@ -91,7 +91,7 @@ def kafka_frame(
 
     >>> from trident.spouts.kafka import KafkaSpout
     >>> spout = KafkaSpout.opaque("one:9092", "lines", settings={"sasl.username": "me"})
-    >>> kafka_frame(None, spout)  # told before the session is asked for anything
+    >>> kafka_frame(None, spout)  # raised before the session is used
     Traceback (most recent call last):
     ...
     trident.states.errors.UsageError: kafka_frame: Spark's source can't take over the

@@ -53,7 +53,7 @@ def emit_in_tasks(
     schemas: Schemas,
     seal: Seal,
 ) -> tuple[KeptTuples, list[Emitted]]:
-    """Emit all partitions of an emission in one Spark job; what no task told is refused."""
+    """Emit all partitions of an emission in one Spark job; refuse what no task has reported."""
     declared = {name: kind for name, kind in source.declared.types.items() if kind}
     emitted_fields = [name for name in source.columns if name != ORIGIN]
     types = declared | {name: declared.get(name, "string") for name in emitted_fields}
@@ -85,7 +85,7 @@ def emit_in_tasks(
 
 
 def read_statuses(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
-    """Which runs of tasks were heard of, and what became of each partition."""
+    """Return the runs of tasks that have reported, and what each partition has emitted."""
     runs, found = set(), {}
     for document in open_statuses(statuses, seal):
         match document:
@@ -97,8 +97,8 @@ def read_statuses(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], 
     return frozenset(runs), found
 
 
-def _parse_emitted(told: Any) -> Emitted:
-    match told:
+def _parse_emitted(report: Any) -> Emitted:
+    match report:
         case [str(name), int(tuples), metadata, None | str() as away]:
             return Emitted(name, tuples, metadata, away)
-    raise StatusError(f"{told}")
+    raise StatusError(f"{report}")

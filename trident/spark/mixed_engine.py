@@ -55,7 +55,7 @@ class Costs:
         self._peak: dict[int, float] = defaultdict(float)
 
     def choose(self, tuples: int) -> str:
-        """Return which engine is to run a batch of so many tuples."""
+        """Return the engine that is to run a batch of this many tuples."""
         size = _size(tuples)
         local, spark = self._expected("local", tuples), self._expected("spark", tuples)
         least, most = sorted((local, spark))
@@ -82,7 +82,7 @@ class Costs:
         took[size] = (*took.get(size, ()), batch)[-_KEPT:]
 
     def _expected(self, engine: str, tuples: int) -> float:
-        """How many seconds a batch of so many tuples is expected to take on an engine."""
+        """Return the seconds that a batch of this many tuples is expected to take on an engine."""
         known = self._took[engine].get(_size(tuples), ())
         if len(known) >= _BELIEVED:
             return _least(known, tuples)

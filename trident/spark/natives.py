@@ -26,7 +26,7 @@ _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
 
 def makes_rows(step: NativeStep) -> bool:
-    """Whether an expression makes several rows of one, as far as its name tells."""
+    """Whether an expression makes several rows of one, judging by its name."""
     return bool(_GENERATOR.match(str(_column(step))))
 
 

@@ -52,7 +52,7 @@ class PackedStage(PythonStage):
 
 
 def packed_frame(session: SparkSession, table: pa.Table, partitions: int) -> DataFrame:
-    """A table of this process as packed rows, of which each partition has the same number."""
+    """Return a table of this process as packed rows, the same number in each partition."""
     rows = [
         part.serialize().to_pybytes()
         for batch in table.combine_chunks().to_batches()

@@ -74,7 +74,7 @@ class Quiet:
 
 
 class Without(logging.Filter):
-    """Drops what tells of an exception of a class."""
+    """Drops records of an exception of a class."""
 
     def __init__(self, kind: type[BaseException]) -> None:
         super().__init__()

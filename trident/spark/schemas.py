@@ -54,7 +54,7 @@ class Schemas:
 
 
 def ddl_text(kind: str) -> str:
-    """The type as Spark is told it, whatever its session says.
+    """Return the type as Spark has to be given it, whatever its session says.
 
     There are strings for char and varchar, which Arrow and Spark's plans don't have, and what
     ``timestamp`` means can be set.

@@ -18,7 +18,7 @@ _SEALED = re.compile(_MARK + r"(?=([A-Za-z0-9+/=]+)\.([0-9a-f]{64}))")
 
 @dataclass(frozen=True)
 class Seal:
-    """Seals what tasks tell the driver, so that no value of the stream can be taken for it.
+    """Signs what tasks report to the driver, so that no value of the stream can be taken for it.
 
     The key is made for one attempt, or for the stages of a process's own DataFrames, and travels
     in the pickled stages only: no message, log or ``repr`` shows it. What an earlier attempt has
@@ -37,12 +37,12 @@ class Seal:
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def sign(self, document: Any) -> str:
-        """Values of JSON as one word, which `read` finds wherever Spark puts it."""
+        """Return values of JSON as one word, which `read` finds wherever Spark puts it."""
         data = base64.b64encode(json.dumps(document).encode()).decode()
         return f"{_MARK}{data}.{self._proof(data)}"
 
     def read(self, text: str) -> Any:
-        """The first document in a text that this key has sealed; None where there is none."""
+        """Return the first document in a text that this key has signed; None if there is none."""
         for found in _SEALED.finditer(text):
             data, proof = found.groups()
             if hmac.compare_digest(proof, self._proof(data)):

@@ -136,8 +136,8 @@ def _default_settings() -> dict[str, str]:
 def _without_checksum_files(context: SparkContext) -> None:
     """Let the JVM's local file system write no ``.crc`` files: half the cost of Spark's own log.
 
-    The raw file system by its setting would do that too, but is none that Spark's state stores
-    take: RocksDB needs a LocalFileSystem.
+    The setting of the raw file system would do that too, but Spark's state stores don't take that:
+    RocksDB needs a LocalFileSystem.
     """
     jvm: Any = context._jvm
     configuration = context._jsc.hadoopConfiguration()

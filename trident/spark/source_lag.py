@@ -12,10 +12,10 @@ def lag_of(progress: Any) -> Lag | None:
     """Return how far the sources are behind; None where none of them says so.
 
     Kafka's says up to which offsets there are records that it may read, per partition: what open
-    transactions hold back is not known here. A folder's says how many files wait, and nobody knows
-    how many tuples are in them.
+    transactions hold back is not known here. A folder's says how many files wait, but not how many
+    tuples these hold.
 
-    `progress` is as Spark tells it.
+    `progress` is as Spark reports it.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def lag_of(progress: Any) -> Lag | None:
     >>> lag_of({"sources": [files]})
     Lag(tuples=None, detail='FileStreamSource[file:/lines]: 3 files', held_back=None)
     """
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     tuples: int | None = None
     for source in progress["sources"]:
         name = source["description"]
@@ -37,14 +37,14 @@ def lag_of(progress: Any) -> Lag | None:
         files = (source.get("metrics") or {}).get("numFilesOutstanding")
         if records is not None:
             tuples = (tuples or 0) + records
-            told[name] = str(records)
+            shown[name] = str(records)
         elif files is not None:
-            told[name] = f"{files} files"
+            shown[name] = f"{files} files"
         else:
-            told[name] = "not known"
-    if all(each == "not known" for each in told.values()):
+            shown[name] = "not known"
+    if all(each == "not known" for each in shown.values()):
         return None
-    return Lag(tuples, ", ".join(f"{name}: {each}" for name, each in told.items()))
+    return Lag(tuples, ", ".join(f"{name}: {each}" for name, each in shown.items()))
 
 
 def _count_records(source: Any) -> int | None:
@@ -55,12 +55,12 @@ def _count_records(source: Any) -> int | None:
     return sum(max(0, offset - end.get(place, 0)) for place, offset in latest.items())
 
 
-def _offsets(told: Any) -> Mapping[tuple[str, str], int] | None:
+def _offsets(reported: Any) -> Mapping[tuple[str, str], int] | None:
     """Offsets by topic and partition; None where a source counts in another way."""
     try:
         return {
             (topic, partition): int(offset)
-            for topic, partitions in told.items()
+            for topic, partitions in reported.items()
             for partition, offset in partitions.items()
         }
     except (AttributeError, TypeError, ValueError):

@@ -68,8 +68,8 @@ class StageContext:
         return {} if self.counts is None else self.counts.take()
 
     def counts_in_rows(self, kernels: Iterable[Kernel]) -> bool:
-        """Whether tasks tell in their output what these kernels have counted, as they have no other
-        way."""
+        """Whether tasks put into their output what these kernels have counted, as they have no
+        other way to report it."""
         return self.counts is None and self.record is not None and leaves_out(kernels)
 
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
@@ -96,11 +96,11 @@ class PythonStage:
         with stage_errors(self.context.seal):
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
-            told: list[Sequence[Any]] = [*(task.letters or ())]
+            letters: list[Sequence[Any]] = [*(task.letters or ())]
             if self.context.counts_in_rows(self.kernels) and task.counters is not None:
-                told.append([*[None] * (len(LETTER) - 1), json.dumps(task.counters.take())])
-            if told:
-                yield _letter_rows(told, self.schema)
+                letters.append([*[None] * (len(LETTER) - 1), json.dumps(task.counters.take())])
+            if letters:
+                yield _letter_rows(letters, self.schema)
             self.context.report_counts(task)
 
 

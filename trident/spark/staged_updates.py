@@ -16,7 +16,7 @@ from trident.tuples.block import Block
 
 
 def pack_updates(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
-    """The tuples of each update as a stream of Arrow, by state; empty where there is none."""
+    """Return the tuples of each update as a stream of Arrow, by state; empty if there are none."""
     given = {each.update.state.kept_name: _stream(each, schemas) for each in computed.updates}
     names = [update.state.kept_name for update in job.updates]
     return {name: given.get(name, b"") for name in names}

@@ -24,7 +24,7 @@ def count_seconds() -> Iterator[None]:
     over = Event()
 
     def write(line: str) -> None:
-        with suppress(OSError, ValueError):  # Spark starts also where nobody can see it
+        with suppress(OSError, ValueError):  # Spark also starts without a terminal
             stream.write(f"\r\033[K{line}")
             stream.flush()
 

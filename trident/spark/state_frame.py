@@ -40,7 +40,7 @@ _MOVED = "__trident_moved"
 _TRIES = 4
 """How often a read begins, where batches move on."""
 _LOOKED_AT = 1000
-"""How many values tell the types of columns, at least."""
+"""The least number of values that the types of columns are found by."""
 
 
 def frame_of_state(
@@ -71,20 +71,20 @@ def frame_of_state(
                     )
                     batches = reader.batches(state, reader.parts[0])
                     table = pa.Table.from_batches(batches, schema.arrow)
-                    return reader.told(create_frame(session, table, schema.struct))
+                    return reader.label(create_frame(session, table, schema.struct))
             elif number < _TRIES:
                 parts = state.backing.parts(partitions or access.parallelism)
                 record = state.control.ask()()
                 reader = _PartReader(place, record, parts, fields, schema, seal)
                 frame = _read_in_tasks(session, reader)
                 if frame is not None:
-                    return reader.told(frame)
+                    return reader.label(frame)
     raise StateUnavailableError(
         _place(state),
         f"batches moved on during all {_TRIES} tries to read it as a DataFrame",
         "An opaque state can be read while one batch is under way, another one between two. Read "
         "it when the topology is stopped or its batches take longer, or with more partitions=; or "
-        "keep it in PostgreSQL or SQLite, of which one moment can be read.",
+        "keep it in PostgreSQL or SQLite, which can be read as of one moment.",
     )
 
 
@@ -154,8 +154,8 @@ class _PartReader:
                 arrays.append(pa.nulls(len(keys), self.schema.arrow.field(_MOVED).type))
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema.arrow)
 
-    def told(self, frame: DataFrame) -> DataFrame:
-        """The rows as a frame, whose last column tells which batch it is of."""
+    def label(self, frame: DataFrame) -> DataFrame:
+        """Return the rows as a frame whose last column names its batch in the metadata."""
         txid = 0 if self.record is None else self.record.committed
         *keys, value = [F.col(quote(name)) for name in self.fields.names]
         return frame.select(*keys, value.alias(self.fields.names[-1], metadata={"txid": txid}))

@@ -1,4 +1,4 @@
-"""What tasks tell in a row where others would raise: the driver judges, and Spark doesn't retry."""
+"""The status rows of tasks: errors are reported in them, so that Spark does not retry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATUS = "__trident_status"
 
 
 def open_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
-    """What each task told that this attempt has sealed; raises the most serious of the errors."""
+    """Return what the tasks of this attempt have reported; raise the most serious error."""
     done, errors = [], []
     for status in statuses:
         match seal.read(status):
@@ -35,5 +35,5 @@ def _weight(error: BaseException) -> int:
         return 0
     if not isinstance(error, FailedException):
         return 1
-    # While a store or a source is away nobody can tell that the batch is at fault.
+    # While a store or a source is away, it is unknown whether the batch is at fault.
     return 2 if isinstance(error, UnavailableError) else 3

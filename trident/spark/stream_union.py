@@ -35,7 +35,7 @@ def add_history(plan: SparkGroup, batch: DataFrame) -> DataFrame:
 
 
 def _unite(plan: SparkGroup, given: Sequence[DataFrame | None]) -> DataFrame:
-    """Frames of the group's streams as one; None where there is none of a stream."""
+    """Unite frames of the group's streams; None stands for a stream without one."""
     sources = plan.group.sources
     if len(sources) == 1:
         return _begin(plan, 0, given[0])
@@ -100,8 +100,8 @@ def _begin(plan: SparkGroup, index: int, frame: Any) -> DataFrame:
     stream = source.stream_id
     columns = plan.large.source(stream).columns.names
     if ORIGIN in columns:
-        told = [F.col(quote(name)).cast("string") for name in source.partition_fields]
-        origin = F.concat_ws("/", F.lit(origin_of(stream)), *told)
+        fields = [F.col(quote(name)).cast("string") for name in source.partition_fields]
+        origin = F.concat_ws("/", F.lit(origin_of(stream)), *fields)
         frame = frame.withColumn(ORIGIN, origin)
     for step in plan.prefixes[stream]:
         frame = native_step(frame, step)

@@ -38,7 +38,7 @@ from trident.states.control import ControlRecord
 
 _COMMIT_PATIENCE = 5.0
 _NOTED = 1000
-"""Of how many batches the tuples are known before their progress is, at most."""
+"""The most batches that may have a known tuple count before their progress arrives."""
 
 
 class Parked(Exception):
@@ -72,7 +72,7 @@ class StreamingRun(GroupRun):
         self._folder = folder.below(SPARKS_LOG)
         self._trigger = trigger
         area = StagingArea(folder.below(STAGED))
-        self._staged = StagedBatches(area, engine, runner, max_pending, self._batch_ended)
+        self._staged = StagedBatches(area, engine, runner, max_pending, self._note_end)
         self._tuples: dict[int, int] = {}
         self._lag: Lag | None = None
         self._noting = threading.Lock()
@@ -118,7 +118,7 @@ class StreamingRun(GroupRun):
 
     @property
     def lastProgress(self) -> BatchProgress | None:
-        """The last finished batch; its number of tuples as soon as Spark tells it."""
+        """The last finished batch; its number of tuples once Spark reports it."""
         self._tuples_of_last()
         return super().lastProgress
 
@@ -140,14 +140,14 @@ class StreamingRun(GroupRun):
         self.monitor.finished(progress)
 
     def _tuples_of_last(self) -> int | None:
-        """How many tuples Spark's last batch held, kept with its progress; None before it knows."""
+        """Return how many tuples Spark's last batch held, and keep that with its progress."""
         if self._query is None or not self.isActive:  # once it has ended all is known
             return None
-        told = progress_of(self._query)
-        if told is None:
+        found = progress_of(self._query)
+        if found is None:
             return None
-        self._lag = lag_of(told)
-        tuples, txid = int(told["numInputRows"]), self._txid(told["batchId"])
+        self._lag = lag_of(found)
+        tuples, txid = int(found["numInputRows"]), self._txid(found["batchId"])
         with self._noting:
             # Its progress may be here already, or come when it is committed.
             self._tuples[txid] = tuples
@@ -226,8 +226,8 @@ class StreamingRun(GroupRun):
 
         self._staged.run(txid, digest, query_id, compute)
 
-    def _batch_ended(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
-        """Learn of a staged batch that is committed, or could not be."""
+    def _note_end(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
+        """Note a staged batch that is committed, or could not be."""
         if progress is not None:
             self.progressed(progress)
         elif not isinstance(failure, BatchInterruptedError):
@@ -237,7 +237,7 @@ class StreamingRun(GroupRun):
                     self._stop_query()
 
     def _digest(self, batch_id: int) -> str:
-        """A digest of the offsets that Spark logged for the batch, which are durable then."""
+        """Return a digest of the offsets that Spark has logged for the batch; these are durable."""
         offsets = self._folder.below("offsets")
         logged = offsets.read(str(batch_id))
         if logged is None:
@@ -249,7 +249,7 @@ class StreamingRun(GroupRun):
         return hashlib.sha256(logged).hexdigest()
 
     def _passed(self) -> int:
-        """The last batch that Spark has committed; the one before the first where there is none."""
+        """Return the last batch that Spark has committed; if none, the one before the first."""
         names = self._folder.below("commits").names()
         newest = max((int(name) for name in names if name.isdecimal()), default=-1)
         return self._txid(newest)
@@ -280,8 +280,8 @@ class StreamingRun(GroupRun):
 
     def _stop_after(self, finished: int | None) -> None:
         if finished is not None:
-            # Spark's commit of a finished batch only saves a replay, but where it is interrupted
-            # Spark prints a stack trace.
+            # Spark's commit of a finished batch only saves a replay, but Spark prints a stack trace
+            # if it is interrupted.
             commits, patience = self._folder.below("commits"), monotonic() + _COMMIT_PATIENCE
             with suppress(LogUnavailableError):
                 while commits.read(str(finished)) is None and monotonic() < patience:

@@ -52,13 +52,13 @@ def file_manager() -> str:
 
 
 def logger_of_batches() -> str:
-    """The JVM's logger that tells of micro-batches."""
+    """Return the name of the JVM's logger of micro-batches."""
     package = f"{_STREAMING}.runtime" if _VERSION >= (4, 1) else _STREAMING
     return f"{package}.MicroBatchExecution"
 
 
 def loggers_of_errors() -> list[Logger]:
-    """The loggers by which PySpark tells of errors of the JVM."""
+    """Return the loggers to which PySpark logs errors of the JVM."""
     if _VERSION < (4, 0):
         return []
     from pyspark.logger import PySparkLogger
@@ -153,7 +153,7 @@ def is_away(error: Any) -> bool:
         return False
     if (condition_of(error) or "").startswith(("INVALID_HANDLE.SESSION", "RETRIES_EXCEEDED")):
         return True
-    # An error that a server tells has a class of its own, and may quote values.
+    # An error that a server reports has a class of its own, and may quote values.
     return type(error).__name__ == "SparkConnectGrpcException" and "UNAVAILABLE" in str(error)
 
 
@@ -185,7 +185,7 @@ def settings_of(session: SparkSession) -> Mapping[str, str]:
 def condition_of(error: Any) -> str | None:
     """The name that Spark gives an error of its own."""
     name: str | None = (getattr(error, "getCondition", None) or error.getErrorClass)()
-    return name or None  # Spark Connect's is empty where there is none
+    return name or None  # Spark Connect has an empty one instead of none
 
 
 def forbids_mode(error: Any) -> bool:
@@ -205,9 +205,9 @@ def cancel_jobs(context: SparkContext, group: str) -> None:
 
 
 def progress_of(query: Any) -> Any:
-    """What Spark tells of a query's last batch: until 4.1 PySpark makes no JSON of its offsets."""
-    told = query._jsq.lastProgress()
-    return None if told is None else json.loads(told.json())
+    """Return Spark's report of a query's last batch: before 4.1 PySpark parses no offsets."""
+    progress = query._jsq.lastProgress()
+    return None if progress is None else json.loads(progress.json())
 
 
 def plan_in_session(session: SparkSession, frame: DataFrame) -> DataFrame:
@@ -220,7 +220,7 @@ def plan_in_session(session: SparkSession, frame: DataFrame) -> DataFrame:
 
 
 def place_rows(frame: DataFrame, count: int, column: str) -> DataFrame:
-    """The frame in so many partitions, each row in the one that its column names."""
+    """Move each row to the partition that its column names, of `count` partitions."""
     if hasattr(DataFrame, "repartitionById"):
         return frame.repartitionById(count, column)
     key = F.element_at(F.lit(_keys(count)), F.col(column) + 1)
@@ -290,7 +290,7 @@ def is_utf8() -> str:
     """The expression of whether bytes, called ``{0}``, are text."""
     if _VERSION >= (4, 0):
         return "is_valid_utf8(cast({0} AS string))"
-    return "encode(decode({0}, 'UTF-8'), 'UTF-8') = {0}"  # what is none is replaced
+    return "encode(decode({0}, 'UTF-8'), 'UTF-8') = {0}"  # invalid bytes are replaced
 
 
 def kafka_package(session: SparkSession) -> str:

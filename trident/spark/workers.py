@@ -68,8 +68,8 @@ def _check_version(python: str, found: str) -> None:
 
 
 def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
-    """What the workers of a session are, and lack of modules and packages: an answer of each
-    task."""
+    """Return each task's report about its worker: what it is, and which modules and packages it
+    lacks."""
     if is_connect(spark):
         try:
             require_answer(spark)
@@ -91,10 +91,10 @@ def ask_workers(spark: SparkSession, *packages: str) -> list[dict[str, Any]]:
 
 
 def _check_modules(python: str, answers: Iterable[Mapping[str, Any]]) -> None:
-    for told in answers:
-        if told["problems"]:
-            found = ", ".join(f"{name} ({why})" for name, why in told["problems"].items())
+    for answer in answers:
+        if answer["problems"]:
+            found = ", ".join(f"{name} ({why})" for name, why in answer["problems"].items())
             raise WorkerError(f"Spark's workers, {python}, can't import {found}")
-        if told["trident"] != VERSION:
-            found = f"trident {told['trident']}, and this program {VERSION}"
+        if answer["trident"] != VERSION:
+            found = f"trident {answer['trident']}, and this program {VERSION}"
             raise WorkerError(f"Spark's workers, {python}, have {found}")

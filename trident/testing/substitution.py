@@ -22,7 +22,7 @@ from trident.tuples.fields import Fields
 T = TypeVar("T")
 
 
-def ends(plan: Plan) -> list[Node]:
+def find_ends(plan: Plan) -> list[Node]:
     """The steps of batches whose tuples no other step takes."""
     taken = {parent for node in plan.nodes for parent in node.parents}
     return [

@@ -195,7 +195,7 @@ class _Driver:
             self.runner.open(LogTerms(streams=schemas))
             self._sources: list[StreamSource] = []
             for name, spout in spouts.items():
-                source = open_source(Opening(name, {}, _nobody, opened, uuid4().hex), spout)
+                source = open_source(Opening(name, {}, _ignore, opened, uuid4().hex), spout)
                 undo.callback(source.close)
                 self._sources.append(source)
             self.work = SpoutWork(self._sources, opened)
@@ -215,5 +215,5 @@ class _Driver:
         self._closing.close()
 
 
-def _nobody() -> None:
+def _ignore() -> None:
     """A test asks for each batch itself."""

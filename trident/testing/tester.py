@@ -39,7 +39,7 @@ from trident.testing.substitution import (
     Recorded,
     Trouble,
     TroubledStore,
-    ends,
+    find_ends,
     recorded_plan,
 )
 from trident.testing.tested_group import Fed, TestClock, TestedGroup
@@ -102,7 +102,7 @@ class Tester:
             advice = "'memory' keeps states in memory, 'declared' where the topology says."
             raise PlanError("Tester: stores is", repr(stores), ("memory", "declared"), advice)
         self.progress: list[BatchProgress] = []
-        """What was told of each batch, but of one whose driver crashed after its commit."""
+        """The progress of each batch; without those whose driver crashed after the commit."""
         self.clock = TestClock()
         """The time of batches, which passes by ``tester.clock.advance(seconds)`` alone."""
         self._trouble = Trouble()
@@ -129,7 +129,7 @@ class Tester:
             lambda node: {"source": Fed(node.declared, node.kind), **by_spout},
             tested,
         )
-        watched = dict.fromkeys([*ends(before), *(stream._node for stream in watch)])
+        watched = dict.fromkeys([*find_ends(before), *(stream._node for stream in watch)])
         self._plan = recorded_plan(copies, watched, self._recorded)
         engine = _engine(self._plan, spark)
         sources = {each.stream_id: each.source for g in before.groups for each in g.sources}
@@ -156,8 +156,8 @@ class Tester:
         Returns
         -------
         BatchProgress or None
-            What was done; None where the driver that could tell has crashed, or nothing had to be
-            run.
+            What was done; None if the driver crashed before it could report that, or nothing had
+            to be run.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class Tester:
         self._next.story.append("a late write")
 
     def cut_off_stores(self, calls: int = 1) -> None:
-        """Let so many of the next calls of stores find it away; the batch waits and goes on."""
+        """Let the next `calls` of stores find the store away; the batch waits and goes on."""
         self._trouble.away = calls
 
     def reorder(self, seed: int = 0) -> None:
@@ -300,7 +300,7 @@ class Tester:
         found = self._recorded.tuples.get(stream._node)
         if found is None:
             advice = "Name it when the tester is made: Tester(topology, watch=[stream])."
-            what = "emitted: nobody has watched the stream of"
+            what = "emitted: the tester does not watch the stream of"
             raise PlanError(what, stream._node.call_text, (), advice)
         return list(found)
 
@@ -375,9 +375,9 @@ class _Next:
         self.late = False
         self._raised: dict[str, BaseException] = {}
 
-    def at(self, point: str, error: BaseException, told: str) -> None:
+    def at(self, point: str, error: BaseException, what: str) -> None:
         self._raised[point] = error
-        self.story.append(told)
+        self.story.append(what)
 
     def watch(self, point: str, token: Token) -> None:
         error = self._raised.pop(point, None)

@@ -42,8 +42,8 @@ class HBaseServer(JavaServer):
         classpath = jars("hbase")
         settings = self.folder / "settings"
         settings.mkdir(exist_ok=True)
-        self.written("settings/hbase-site.xml", _site(self._settings()))
-        self.written("settings/log4j.properties", _LOGGING)
+        self.write("settings/hbase-site.xml", _site(self._settings()))
+        self.write("settings/log4j.properties", _LOGGING)
         modules = [f"--add-{kind}={name}=ALL-UNNAMED" for kind, name in map(str.split, _MODULES)]
         network = "-Djava.net.preferIPv4Stack=true"
         run = self.java(f"{settings}{os.pathsep}{classpath}/*", "512m", network, *modules)

@@ -26,7 +26,7 @@ class JavaServer(ServerProcess):
         limits = [f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return [jdk(type(self).__name__), *limits, *options, "-cp", str(classpath)]
 
-    def written(self, name: str, text: str | Mapping[str, object]) -> Path:
+    def write(self, name: str, text: str | Mapping[str, object]) -> Path:
         """A file in its folder, of some text or of settings."""
         if not isinstance(text, str):
             text = "".join(f"{setting}={value}\n" for setting, value in text.items())

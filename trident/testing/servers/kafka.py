@@ -36,8 +36,8 @@ class KafkaServer(JavaServer):
         self._controller = free_port()
 
     def command(self) -> Sequence[str]:
-        properties = str(self.written("server.properties", self._settings()))
-        logging = f"-Dlog4j2.configurationFile={self.written('log4j2.yaml', _LOGGING)}"
+        properties = str(self.write("server.properties", self._settings()))
+        logging = f"-Dlog4j2.configurationFile={self.write('log4j2.yaml', _LOGGING)}"
         run = self.java(f"{jars('kafka')}/*", "256m", "-Xms64m", logging)
         broker = ["exec", *run, "kafka.Kafka", properties]
         if (self.folder / "data" / "meta.properties").exists():

@@ -1,8 +1,8 @@
-"""A server's process: started, killed, paused, restarted where it was.
+"""A server's process: started, killed, paused, and restarted in its place.
 
 By hand, as no library for test servers does all that tests of failures need: the same server killed
-or paused at a moment of the test's, started again on its port with its data, and gone with the
-process that started it, however that ended.
+or paused at a moment of the test's, and started again on its port with its data. It ends with the
+process that started it, however that ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trident.states.errors import TridentError
 
 QUICK = "TRIDENT_TEST_QUICK"
 """The variable of a run that needs no server: none is to be had there."""
-# Reads until the process that started it is gone, however it ended
+# Reads until the process that started it has ended, in whatever way
 _GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
 
 
@@ -259,7 +259,7 @@ def accepts(host: str, port: int) -> bool:
     try:
         with socket.create_connection((host.strip("[]"), port), 3):
             return True
-    except OSError:  # nobody does, or no host has that name
+    except OSError:  # no program does, or no host has that name
         return False
 
 

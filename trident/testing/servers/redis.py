@@ -50,7 +50,7 @@ class RedisServer(ServerProcess):
 
 
 class RedisCluster(ServerGroup[RedisServer]):
-    """A cluster of three masters that share the slots evenly, each with so many replicas."""
+    """A cluster of three masters that share the slots evenly, each with `replicas` replicas."""
 
     scheme = "redis+cluster"
 
@@ -68,8 +68,8 @@ class RedisCluster(ServerGroup[RedisServer]):
 
     def is_complete(self) -> bool:
         """Tell whether every node knows all slots served, and every replica is in step."""
-        told = [node.cli("info", "replication") for node in self.nodes]
-        following = sum("master_link_status:up" in each for each in told)
+        answers = [node.cli("info", "replication") for node in self.nodes]
+        following = sum("master_link_status:up" in each for each in answers)
         return following == 3 * self._replicas and all(
             "cluster_state:ok" in node.cli("cluster", "info") for node in self.nodes
         )

@@ -26,8 +26,8 @@ class ZooKeeperServer(JavaServer):
     scheme = "zookeeper"
 
     def command(self) -> Sequence[str]:
-        settings = self.written("zoo.cfg", self._settings())
-        logging = f"-Dlog4j2.configurationFile={self.written('log4j2.properties', _LOGGING)}"
+        settings = self.write("zoo.cfg", self._settings())
+        logging = f"-Dlog4j2.configurationFile={self.write('log4j2.properties', _LOGGING)}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         return [*self.java(f"{_jars()}/*", "128m", logging), main, str(settings)]
 
