@@ -121,9 +121,9 @@ def on_spark(session: Any = None) -> SparkQueue:
     def queue(
         plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None, most_waiting: int
     ) -> CallQueue:
-        from trident.spark.job_queue import job_queue  # pyspark is optional
+        from trident.spark.job_queue import JobQueue  # pyspark is optional
 
-        return job_queue(plan, query, conf, most_waiting, session)
+        return JobQueue(plan, query, conf, most_waiting, session)
 
     return queue
 

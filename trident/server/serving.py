@@ -90,9 +90,9 @@ class Serving:
 
 
 def _on_spark(*query: Any) -> CallQueue:
-    from trident.spark.job_queue import job_queue  # pyspark is optional
+    from trident.spark.job_queue import JobQueue  # pyspark is optional
 
-    return job_queue(*query)
+    return JobQueue(*query)
 
 
 def _check_names(functions: Iterable[str]) -> None:

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from trident.spark.versions import (
     checkpoint_at_server,
+    copy_settings,
     end_session,
     is_connect,
     name_of,
     session_of_server,
-    settings_of,
 )
 
 _LOCAL = re.compile(r"local(\[.*\])?")
@@ -73,10 +73,7 @@ class Classic:
     def own_session(self) -> SparkSession:
         """A new session with the user's settings."""
         session = self._session.newSession()
-        ours = settings_of(session)
-        for name, value in settings_of(self._session).items():
-            if ours.get(name) != value and session.conf.isModifiable(name):
-                session.conf.set(name, value)
+        copy_settings(self._session, session)
         return session
 
     def end(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from time import perf_counter
@@ -56,6 +57,20 @@ SMALL = 10_000
 
 Also the most keys that the driver writes faster than tasks, which are handed to workers first.
 """
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """The tuples of a batch as DataFrames, by stream."""
+
+    frames: Mapping[str, InputFrame]
+    small: bool
+    """Whether one partition runs the batch."""
+    tuples: int = 0
+    seconds: float = 0.0
+    """How long it took to make the frames."""
+    release: Callable[[], None] = lambda: None
+    """Called when the frames have been read."""
 
 
 class SparkGroupEngine:
@@ -114,11 +129,12 @@ class SparkGroupEngine:
                 self._schemas,
                 seal,
             )
-        self._release(emission.stream, emission.token.txid)  # an earlier attempt's, which is over
+        key = (emission.stream, emission.token.txid)
+        self._release(key)  # what an earlier attempt has emitted
         if not kept.length:
             kept.release()
             return NOTHING, emitted
-        self._kept[emission.stream, emission.token.txid] = kept
+        self._kept[key] = kept
         return kept, emitted
 
     def compute(
@@ -133,31 +149,20 @@ class SparkGroupEngine:
         self, record: ControlRecord, emitted: Mapping[str, Tuples]
     ) -> Computed | Postponed:
         started = perf_counter()
-        inputs: dict[str, InputFrame] = {
+        frames = {
             source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
             for source in self._group.large.sources
         }
         tuples = sum(each.length for each in emitted.values())
-        released = partial(self._release_all, [(each, record.token.txid) for each in emitted])
-        making, small = perf_counter() - started, tuples <= SMALL and not self._partitioned
-        return self.compute_frames(
-            record, inputs, small=small, tuples=tuples, making=making, released=released
-        )
+        small = tuples <= SMALL and not self._partitioned
+        release = partial(self._release, *((each, record.token.txid) for each in emitted))
+        given = BatchInput(frames, small, tuples, perf_counter() - started, release)
+        return self.compute_input(record, given)
 
-    def compute_frames(
-        self,
-        record: ControlRecord,
-        inputs: Mapping[str, InputFrame],
-        *,
-        small: bool,
-        tuples: int = 0,
-        making: float = 0.0,
-        released: Callable[[], None] = lambda: None,
-    ) -> Computed | Postponed:
-        """Run all steps but updates, or postpone them; `released` is called at the end."""
+    def compute_input(self, record: ControlRecord, given: BatchInput) -> Computed | Postponed:
+        """Run all steps but updates, or postpone them."""
         if self._begins_first:
-            run = partial(self._run, inputs, small, tuples, making, released)
-            return Postponed("spark", tuples, run)
+            return Postponed("spark", given.tuples, partial(self._run, given))
         updates: list[DeferredUpdate] = []
 
         def note(update: Update, block: Block, task: Task) -> Block:
@@ -167,30 +172,22 @@ class SparkGroupEngine:
 
         started = perf_counter()
         try:
-            job = self._group.small if small else self._group.large
-            with self._batch(job, record, inputs, note) as batch:
+            job = self._group.small if given.small else self._group.large
+            with self._batch(job, record, given.frames, note) as batch:
                 ran = batch.run()
         finally:
-            released()
+            given.release()
         with self._counting:  # a batch beside this one may count what this one has done
             counts = self._asked.since(self._asked_before)
             self._asked_before = self._asked.counts()
-        seconds = {"spark": making + perf_counter() - started}
-        outcome = Outcome(tuples, *counts, seconds, "spark")
+        seconds = {"spark": given.seconds + perf_counter() - started}
+        outcome = Outcome(given.tuples, *counts, seconds, "spark")
         computed = Computed(tuple(updates), ran + outcome)
         if self._beside is not None:
             self._latest = computed.nbytes
         return computed
 
-    def _run(
-        self,
-        inputs: Mapping[str, InputFrame],
-        small: bool,
-        tuples: int,
-        making: float,
-        released: Callable[[], None],
-        record: ControlRecord,
-    ) -> Outcome:
+    def _run(self, given: BatchInput, record: ControlRecord) -> Outcome:
         """Run the jobs of a batch that has begun: they write the states.
 
         Where the batch before has written few keys, the driver writes what Catalyst aggregates. If
@@ -198,7 +195,7 @@ class SparkGroupEngine:
         write.
         """
         group, few, self._few = self._group, self._few, False
-        job = group.small if small else group.few if few else group.large
+        job = group.small if given.small else group.few if few else group.large
         before, started = self._counters.counts(), perf_counter()
         try:
             begun = BegunStates(job.updates, self._states, record)
@@ -208,18 +205,18 @@ class SparkGroupEngine:
                     return NOTHING  # the state has no part in the batch
                 return update_state(update.kernel, begun.begin(update.state.name), block, task)
 
-            with self._batch(job, record, inputs, write) as batch:
+            with self._batch(job, record, given.frames, write) as batch:
                 in_tasks = batch.run()
                 begun.commit()
             for name, receipt in batch.receipts.items():
                 if isinstance(state := self._states[name], RowsState):
                     state.take(record.token, receipt)
         finally:
-            released()
+            given.release()
         counts = self._counters.since(before)
-        seconds = {"spark": making + perf_counter() - started}
+        seconds = {"spark": given.seconds + perf_counter() - started}
         reached = self._counters.reached(record.token)
-        outcome = in_tasks + Outcome(tuples, *counts, seconds, "spark", reached=reached)
+        outcome = in_tasks + Outcome(given.tuples, *counts, seconds, "spark", reached=reached)
         self._few = outcome.written <= SMALL
         return outcome
 
@@ -243,9 +240,7 @@ class SparkGroupEngine:
 
     def drop(self, emitted: Mapping[str, Tuples]) -> None:
         """Let go of tuples that are on executors."""
-        for stream, txid in list(self._kept):
-            if self._kept[stream, txid] is emitted.get(stream):
-                self._release(stream, txid)
+        self._release(*(key for key, kept in self._kept.items() if kept is emitted.get(key[0])))
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
@@ -253,8 +248,7 @@ class SparkGroupEngine:
             self._beside.shutdown(cancel_futures=True)
         self._quiet.close()
         try:
-            for stream, txid in list(self._kept):
-                self._release(stream, txid)
+            self._release(*self._kept)
         finally:
             access_to(self._session).end()
             close_states(self._states.values())
@@ -295,13 +289,11 @@ class SparkGroupEngine:
                 cleaning.enter_context(prepare_operation(query.step, query.operation, task))
             return look_up.row.apply(views, inputs, task)
 
-    def _release_all(self, kept: Iterable[tuple[str, int]]) -> None:
-        for stream, txid in kept:
-            self._release(stream, txid)
-
-    def _release(self, stream: str, txid: int) -> None:
-        if (kept := self._kept.pop((stream, txid), None)) is not None:
-            kept.release()
+    def _release(self, *keys: tuple[str, int]) -> None:
+        """Release what streams have emitted on executors in some batches."""
+        for key in keys:
+            if (kept := self._kept.pop(key, None)) is not None:
+                kept.release()
 
     @contextmanager
     def _shown(self, seal: Seal) -> Iterator[None]:
@@ -324,14 +316,10 @@ class SparkGroupEngine:
         return int(slices or self._group.tasks)
 
     def _input(self, source: Source, tuples: Tuples, record: ControlRecord) -> InputFrame:
-        """What a spout emitted, as a DataFrame that the batch begins with."""
+        """Return what a spout has emitted, as a DataFrame of the columns that are needed."""
         if isinstance(tuples, KeptTuples):
             return InputFrame(tuples.rows, tuples.partitions, (tuples.kernel,))
-        return self._local_input(source, cast(Block, tuples), record)
-
-    def _local_input(self, source: Source, block: Block, record: ControlRecord) -> InputFrame:
-        """What was emitted on the driver, as a DataFrame of the columns that are needed."""
-        names = source.columns.names
+        block, names = cast(Block, tuples), source.columns.names
         schema = self._schemas.of_fields(source.columns)
         step, task = source.name, StageContext(record).task()
         if source.check is not None:

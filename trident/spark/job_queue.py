@@ -22,8 +22,15 @@ use, and what is left to those after it."""
 class JobQueue(CallQueue):
     """The queue of one function, and its threads; a call that leaves is cancelled in Spark too."""
 
-    def __init__(self, query: SparkQuery, most_waiting: int) -> None:
-        self._query = query
+    def __init__(
+        self,
+        plan: Plan,
+        query: DRPCQuery,
+        conf: Mapping[str, Any] | None,
+        most_waiting: int,
+        session: SparkSession | None = None,
+    ) -> None:
+        self._query = SparkQuery(plan, query, conf or {}, session)
         self._changed = Condition()
         self._waiting = WaitingCalls(query.function, most_waiting)
         self._jobs: dict[Call, str] = {}
@@ -98,16 +105,3 @@ class JobQueue(CallQueue):
     def _cancel(self, job: str) -> None:
         """Cancel a job, in a thread: an event loop that asks for it must not wait for the JVM."""
         Thread(target=self._query.cancel, args=(job,), daemon=True).start()
-
-
-def job_queue(
-    plan: Plan,
-    query: DRPCQuery,
-    conf: Mapping[str, Any] | None,
-    most_waiting: int,
-    session: SparkSession | None = None,
-) -> JobQueue:
-    """Return the queue of a query that Spark answers; `SparkQuery` refuses what it can't answer."""
-    made = SparkQuery(plan, query, conf, session)
-    made.prepare()
-    return JobQueue(made, most_waiting)

@@ -17,7 +17,7 @@ from trident.spark.errors import SparkSessionError
 from trident.spark.java import explain_start_failure
 from trident.spark.scratch import clear_scratch, scratch
 from trident.spark.starting import count_seconds
-from trident.spark.versions import file_manager, session_at_server
+from trident.spark.versions import file_manager, loggers_of_errors, session_at_server
 from trident.states.errors import UsageError
 from trident.states.tracebacks import Briefly
 
@@ -74,8 +74,8 @@ def local_session(**conf: Any) -> SparkSession:
     if running is not None:
         return _reuse(running, wanted)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for logger in loggers_of_errors():
+        logger.setLevel(logging.CRITICAL + 1)
     settings = SparkConf().setAll(list((_default_settings() | wanted).items()))
     with Briefly(), count_seconds():
         context = _Context(conf=settings, gateway=_gateway(settings))

@@ -49,8 +49,8 @@ class SparkQuery:
         self,
         plan: Plan,
         query: DRPCQuery,
-        conf: Mapping[str, Any] | None = None,
-        session: SparkSession | None = None,
+        conf: Mapping[str, Any],
+        session: SparkSession | None,
     ) -> None:
         self.function = query.function
         self._query = query
@@ -80,12 +80,8 @@ class SparkQuery:
             if isinstance(step, LookUp):
                 for asked in step.row.queries:
                     self._operations.of(asked, 1)
-        self._conf = conf or {}
+        self._operations.prepare(conf)  # those in tasks are prepared there
         self._numbers = count(1)
-
-    def prepare(self) -> None:
-        """Prepare the operations that ask states, once; those in tasks are prepared there."""
-        self._operations.prepare(self._conf)
 
     def close(self) -> None:
         """Close the idle states, and clean the operations up."""

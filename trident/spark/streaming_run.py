@@ -28,7 +28,7 @@ from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.staging import StagingArea
 from trident.spark.checks import SparkGroup
-from trident.spark.group_engine import SMALL, SparkGroupEngine
+from trident.spark.group_engine import SMALL, BatchInput, SparkGroupEngine
 from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
@@ -221,8 +221,8 @@ class StreamingRun(GroupRun):
             frame = add_history(self._plan, frame)
 
         def compute(record: ControlRecord) -> Computed | Postponed:
-            inputs = split_streams(self._plan, frame, small=small)
-            return self._engine.compute_frames(record, inputs, small=small)
+            frames = split_streams(self._plan, frame, small=small)
+            return self._engine.compute_input(record, BatchInput(frames, small))
 
         self._staged.run(txid, digest, query_id, compute)
 

@@ -102,9 +102,7 @@ def session_of_server(session: Any) -> SparkSession:
         made = session.cloneSession()
     else:
         made = type(session).Builder().channelBuilder(connection).create()
-        for name, value in settings_of(session).items():
-            if made.conf.isModifiable(name):
-                made.conf.set(name, value)
+        copy_settings(session, made)
     _bound_retries(made, 6)
     return made
 
@@ -170,8 +168,15 @@ def checkpoint_at_server(frame: Any, eager: bool) -> DataFrame:
     return ours
 
 
+def copy_settings(source: SparkSession, target: SparkSession) -> None:
+    """Give a session all settings of another one that it may have."""
+    known = settings_of(target)
+    for name, value in settings_of(source).items():
+        if known.get(name) != value and target.conf.isModifiable(name):
+            target.conf.set(name, value)
+
+
 def settings_of(session: SparkSession) -> Mapping[str, str]:
-    """All settings of a session."""
     if hasattr(session.conf, "getAll"):
         return session.conf.getAll
     if is_connect(session):
