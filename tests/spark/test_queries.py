@@ -41,7 +41,7 @@ from trident.drpc.errors import (
 )
 from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
-from trident.spark.job_queue import job_queue
+from trident.spark.job_queue import JobQueue
 from trident.states.errors import FailedException, StateUnavailableError
 
 TWEETERS = [("a.com", "ann"), ("a.com", "ben"), ("b.com", "cem"), ("quiet.com", "eli"), (None, "x")]
@@ -122,7 +122,7 @@ def both(spark: Any) -> Iterator[LocalDRPC]:
     for name in SHAPES:
         asked(topology, name, "local")
         asked(topology, name, "spark")
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         yield drpc
 
 
@@ -172,7 +172,7 @@ def test_calls_that_come_together_have_their_own_answers(tables: Any) -> None:
     topology = TridentTopology()
     reach(topology, *tables, "reach")
     urls = ["a.com", "b.com", "quiet.com"] * 4
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc, ThreadPoolExecutor(8) as threads:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc, ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda url: drpc.execute("reach", url, timeout=PATIENCE), urls)
         assert list(found) == ["[[3]]", "[[1]]", "[[0]]"] * 4
 
@@ -192,7 +192,7 @@ def test_files_expressions_and_outer_joins_are_sparks_own(spark: Any, tmp_path: 
         "word, length, more",
         JoinType.mixed(JoinType.INNER, JoinType.OUTER),
     )
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         found = rows(drpc.execute("lengths", "ünï dog", timeout=PATIENCE))
     assert found == sorted([["dog", None, None], *[["ünï", 3, 4]] * 2], key=repr)
 
@@ -204,7 +204,7 @@ def test_of_a_frame_only_the_columns_are_read_that_a_step_needs(spark: Any) -> N
     asked = topology.newDRPCStream("merged", engine="spark")
     who = one.filter("n", lambda n: n > 0).project("who")
     topology.merge(other.project("who"), asked, who)
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         found = drpc.execute("merged", "b", timeout=PATIENCE)
     assert rows(found) == [["a"], ["a"], ["b"]]
 
@@ -237,7 +237,7 @@ def test_what_a_query_keeps_for_a_request_is_no_copy_of_a_users(spark: Any) -> N
     asked = topology.newDRPCStream("f", engine="spark")
     once = topology.join(asked, "args", later, "url", "url, who")
     topology.join(once, "who", later.project("who"), "who", "who, url")  # so later is taken twice
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc, ThreadPoolExecutor(4) as threads:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc, ThreadPoolExecutor(4) as threads:
         before = spark.sparkContext._jsc.getPersistentRDDs().size()
         found = threads.map(lambda _: drpc.execute("f", "a", timeout=PATIENCE), range(12))
         assert set(found) == {'[["y","a"]]'}
@@ -252,7 +252,7 @@ def test_two_queries_read_one_frame_which_stays_cached(tables: Any) -> None:
     topology = TridentTopology()
     for function in ("one", "other"):
         reach(topology, tweeters, cached, function)
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         for function in ("one", "other"):
             assert drpc.execute(function, "a.com", timeout=PATIENCE) == "[[3]]"
     assert cached.storageLevel.useMemory
@@ -280,7 +280,7 @@ def test_a_state_is_looked_up_as_of_a_committed_batch(spark: Any, tmp_path: Path
             run.processAllAvailable()
             found = run.drpc.execute("sum", "the cat dog the", timeout=PATIENCE)
             assert found == f"[[{expected + 2 * expected // 3}]]"
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as elsewhere:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as elsewhere:
         assert elsewhere.execute("sum", "cat", timeout=PATIENCE) == "[[2]]"
 
 
@@ -294,7 +294,7 @@ def test_static_states_may_be_looked_up_one_after_the_other(spark: Any) -> None:
         .stateQuery(other, "word", MapGet(), "second long")
         .project("word, first, second")
     )
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         found = drpc.execute("both", "a b", timeout=PATIENCE)
     assert rows(found) == [["a", 1, 10], ["b", None, None]]
 
@@ -324,7 +324,7 @@ def test_what_asks_a_state_is_prepared_once_for_all_requests(spark: Any) -> None
     query = topology.newDRPCStream("f", engine="spark")
     query.stateQuery(known, "args", get, "found long").project("found")
     with (
-        LocalDRPC(topology.plan(), {"answer": 7}, on_spark=job_queue) as drpc,
+        LocalDRPC(topology.plan(), {"answer": 7}, on_spark=JobQueue) as drpc,
         ThreadPoolExecutor(4) as threads,
     ):
         calls = threads.map(lambda args: drpc.execute("f", args, timeout=PATIENCE), "abcdefgh")
@@ -351,7 +351,7 @@ def test_what_a_look_up_raises_fails_the_call_as_in_this_process(
     known = topology.newStaticState(counts({}), name="known")
     query = topology.newDRPCStream("f", engine="spark")
     query.stateQuery(known, "args", Failing(), "found long").project("found")
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         with pytest.raises(kind) as told:
             drpc.execute("f", "a", timeout=PATIENCE)
         assert type(told.value) is kind
@@ -372,7 +372,7 @@ def test_a_query_may_be_opened_in_any_thread(tables: Any) -> None:
     topology.newDRPCStream("f", engine="spark").aggregate(Count(), "n")
     with (
         ThreadPoolExecutor(1) as thread,
-        thread.submit(lambda: LocalDRPC(topology.plan(), on_spark=job_queue)).result() as drpc,
+        thread.submit(lambda: LocalDRPC(topology.plan(), on_spark=JobQueue)).result() as drpc,
     ):
         assert drpc.execute("f", "", timeout=PATIENCE) == "[[1]]"
 
@@ -384,7 +384,7 @@ def test_what_ends_a_worker_is_no_fault_of_a_store(spark: Any) -> None:
     topology = TridentTopology()
     topology.newDRPCStream("ends", engine="spark").each("args", end, "never string")
     with (
-        LocalDRPC(topology.plan(), on_spark=job_queue) as drpc,
+        LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc,
         pytest.raises(DRPCInternalError, match="Spark lost the request"),
     ):
         drpc.execute("ends", "a", timeout=PATIENCE)
@@ -409,7 +409,7 @@ def held_up(folder: Path) -> TridentTopology:
 
 
 def test_a_call_whose_time_is_over_is_cancelled_in_spark(spark: Any, tmp_path: Path) -> None:
-    drpc = LocalDRPC(held_up(tmp_path).plan(), on_spark=job_queue)
+    drpc = LocalDRPC(held_up(tmp_path).plan(), on_spark=JobQueue)
     with drpc, ThreadPoolExecutor(1) as threads:
         call = threads.submit(drpc.execute, "held", "a", timeout=5)
         until(lambda: (tmp_path / "begun a").exists())
@@ -429,7 +429,7 @@ def test_so_is_one_whose_task_is_cancelled(spark: Any, tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
 
-    with LocalDRPC(held_up(tmp_path).plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(held_up(tmp_path).plan(), on_spark=JobQueue) as drpc:
         asyncio.run(asked(drpc))
         until(lambda: not jobs(spark))
 
@@ -437,7 +437,7 @@ def test_so_is_one_whose_task_is_cancelled(spark: Any, tmp_path: Path) -> None:
 def test_a_service_that_is_closed_answers_what_is_here_or_cancels_it(
     spark: Any, tmp_path: Path
 ) -> None:
-    drpc = LocalDRPC(held_up(tmp_path).plan(), on_spark=job_queue)
+    drpc = LocalDRPC(held_up(tmp_path).plan(), on_spark=JobQueue)
     with ThreadPoolExecutor(1) as threads:
         call = threads.submit(drpc.execute, "held", "c", timeout=PATIENCE)
         until(lambda: (tmp_path / "begun c").exists())
@@ -451,7 +451,7 @@ def test_a_service_that_is_closed_answers_what_is_here_or_cancels_it(
 
 def test_calls_beyond_the_queue_are_refused(spark: Any, tmp_path: Path) -> None:
     with (
-        LocalDRPC(held_up(tmp_path).plan(), most_waiting=1, on_spark=job_queue) as drpc,
+        LocalDRPC(held_up(tmp_path).plan(), most_waiting=1, on_spark=JobQueue) as drpc,
         ThreadPoolExecutor(10) as threads,
     ):
         calls = [threads.submit(drpc.execute, "held", f"{n}", timeout=PATIENCE) for n in range(10)]
@@ -468,7 +468,7 @@ def test_what_a_step_raises_is_told_with_the_step_and_no_frame(spark: Any) -> No
     topology = TridentTopology()
     stream = topology.newDRPCStream("one", engine="spark")
     stream.each("args", lambda args: [1 // len(args)], "n long").project("n")
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         assert drpc.execute("one", "a", timeout=PATIENCE) == "[[1]]"
         with pytest.raises(DRPCExecutionError, match="modulo by zero") as raised:
             drpc.execute("one", "", timeout=PATIENCE)
@@ -480,7 +480,7 @@ def test_what_spark_raises_is_no_fault_of_the_caller(spark: Any) -> None:
     topology = TridentTopology()
     stream = topology.newDRPCStream("broken", engine="spark")
     stream.each("args", native("raise_error(args)"), "never").project("never")
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc, pytest.raises(DRPCInternalError):
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc, pytest.raises(DRPCInternalError):
         drpc.execute("broken", "a", timeout=PATIENCE)
 
 
@@ -493,7 +493,7 @@ def test_the_answer_needs_no_argument_and_no_tuple(spark: Any) -> None:
         .stateQuery(state, SnapshotGet(), "value long")
         .project("value")
     )
-    with LocalDRPC(topology.plan(), on_spark=job_queue) as drpc:
+    with LocalDRPC(topology.plan(), on_spark=JobQueue) as drpc:
         assert drpc.execute("args", "", timeout=PATIENCE) == "[[1]]"
         assert drpc.execute("single", "", timeout=PATIENCE) == "[[7]]"
 
@@ -514,4 +514,4 @@ def test_an_operation_that_cannot_be_sent_is_found_before_the_first_call(spark: 
         "args", lambda _: event.is_set(), "set boolean"
     )
     with pytest.raises(PlanError, match="can't be sent to executors"):
-        LocalDRPC(topology.plan(), on_spark=job_queue)
+        LocalDRPC(topology.plan(), on_spark=JobQueue)
