@@ -62,7 +62,7 @@ from trident.kernels.tuple_kernels import (
     MapKernel,
     PeekKernel,
 )
-from trident.kernels.type_check import type_check
+from trident.kernels.type_check import TypeCheckKernel, type_check
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.chained import ChainedAggregator
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
@@ -108,7 +108,7 @@ from trident.windows.window_updater import WindowUpdater
 
 @dataclass(frozen=True)
 class Local:
-    """A job of this process, where each step has one partition unless a hint says more."""
+    """A job of this process: each step has one partition unless a hint says more."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +116,15 @@ class Spark:
     """A job of Spark's."""
 
     partitions: int
-    """How many partitions an exchange makes where nothing else is said."""
+    """How many partitions an exchange makes by default."""
     small: bool = False
-    """Whether one partition will do, which saves every exchange."""
+    """Whether one partition is enough, which saves every exchange."""
     few: bool = False
-    """Whether the aggregates that Catalyst makes are few. Then the driver updates maps with them,
-    which takes no worker."""
+    """Whether Catalyst's aggregates are few. Then the driver updates maps with them, which needs no
+    worker."""
     requests: bool = False
-    """Whether it answers a request. What a request reads is what batches have committed, which
-    takes a look at the control records first: so the driver asks the states."""
+    """Whether it answers a request. A request reads only committed batches, so the control records
+    have to be read first: the driver asks the states."""
 
 
 Target = Local | Spark
@@ -140,7 +140,7 @@ def compile_job(part: Part, target: Target) -> Job:
 
 
 def draft_job(part: Part, target: Target) -> tuple[Job, Sequence[PlanError]]:
-    """The same for explanations: the job, and each reason why it can't run there."""
+    """The same for explanations: the job, and each reason why its target can't run it."""
     compiler = _Compiler(part, target)
     return compiler.job(), compiler.refused
 
@@ -165,9 +165,9 @@ class _Draft:
     hint: int | None
     steps: list[Step] = field(default_factory=list)
     made: dict[str, Node] = field(default_factory=dict)
-    """The fields that its kernels make in Python, and the steps that these are of."""
+    """The fields that its kernels make in Python, each with its step."""
     row: list[StateQueryNode] = field(default_factory=list)
-    """The look-ups of the last step, where it is one."""
+    """The look-ups of the last step, if it is one."""
 
     @property
     def is_idle(self) -> bool:
@@ -181,7 +181,6 @@ class _Compiler:
         nodes, result = part.steps, part.result
         self._part = part
         self._nodes = nodes
-        self._target = target
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
         letters = [node for node in nodes if isinstance(node, DeadLettersNode)]
@@ -191,7 +190,7 @@ class _Compiler:
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
         for node in nodes:
             for parent in dict.fromkeys(node.parents):
-                if node not in letters:  # which are no part of what their steps hand on
+                if node not in letters:  # dead letters are not part of a step's output
                     self._consumers[parent].append(node)
         self._drafts: list[_Draft] = []
         self._of: dict[Node, _Draft] = {}
@@ -206,15 +205,15 @@ class _Compiler:
             drafts = self._drafts = [each for each in drafts if each not in idle]
         if self._spark:
             for draft in drafts:
-                if self._is_left(draft):
+                if self._leaves_python(draft):
                     self._check_leaving(draft, self._needed[draft.last])
         places = {id(draft): place for place, draft in enumerate(drafts)}
         held: list[list[int]] = [[] for _ in drafts]
         for node, draft in self._of.items():
-            while id(draft) not in places:  # a label that nothing follows
+            while id(draft) not in places:  # a label without a following step
                 [draft] = draft.inputs
             held[places[id(draft)]].append(node.id)
-        made = [
+        stages = [
             Stage(
                 id=place,
                 ids=tuple(held[place]),
@@ -230,10 +229,10 @@ class _Compiler:
             for place, draft in enumerate(drafts)
         ]
         result = places[id(self._of[self._result])] if self._result else None
-        return Job(tuple(made), result)
+        return Job(tuple(stages), result)
 
-    def _is_left(self, draft: _Draft) -> bool:
-        """Whether tuples leave Python at the end of a stage; else the next goes on with them."""
+    def _leaves_python(self, draft: _Draft) -> bool:
+        """Whether tuples leave Python at the end of a stage; otherwise the next continues there."""
         readers = [each.exchange for each in self._drafts if draft in each.inputs]
         if self._readers(draft) != 1 or not readers:
             return True
@@ -251,14 +250,14 @@ class _Compiler:
     def _begin(
         self, node: Node, exchange: Exchange, parents: Iterable[Node], count: int | None
     ) -> _Draft:
-        """A stage that begins with a step."""
+        """Begin a stage with a step."""
         inputs = tuple([self._of[parent] for parent in parents])
         draft = _Draft(inputs, exchange, node, count, self._hints[node])
         self._drafts.append(draft)
         return draft
 
     def _ends_with(self, draft: _Draft, parent: Node) -> bool:
-        """Whether a stage may go on behind a step, which nothing else takes."""
+        """Whether a stage may go on behind a step: nothing else follows the step."""
         return (
             draft.last is parent
             and len(self._consumers[parent]) == 1
@@ -273,7 +272,7 @@ class _Compiler:
         return self._ends_with(before, parent) and self._drafts[-1] is before
 
     def _join(self, node: Node, parent: Node) -> _Draft:
-        """The stage of the step before, or one behind it that moves no tuples."""
+        """Return the stage of the step before, or a new one behind it that moves no tuples."""
         before = self._of[parent]
         if self._joins(node, parent):
             return before
@@ -295,7 +294,7 @@ class _Compiler:
         return self._of[parent].partitions != 1 or self._count(node) != 1
 
     def _add(self, draft: _Draft, node: Node, kernel: Kernel) -> _Draft:
-        """A stage with the kernel of a step, and the check of what that makes."""
+        """Add the kernel of a step to a stage, and the check of its output."""
         operation, makes = node.operation, node.makes
         check = type_check(kernel.step, operation, makes)
         if isinstance(node, SparingNode) and self._policy(node) != "fail":
@@ -315,7 +314,7 @@ class _Compiler:
         return self._append(draft, node, step)
 
     def _policy(self, node: SparingNode) -> OnError:
-        """What becomes of the tuples that a step fails with."""
+        """What happens to the tuples that a step fails with."""
         return node.policy(self._part.on_error if isinstance(self._part, BatchGroup) else "fail")
 
     def _append(self, draft: _Draft, node: Node, step: Step) -> _Draft:
@@ -325,13 +324,13 @@ class _Compiler:
         return draft
 
     def _check_leaving(self, draft: _Draft, columns: Iterable[str]) -> None:
-        """Every column that leaves Python for Spark has a type."""
+        """Check that every column that leaves Python for Spark has a type."""
         for name in columns:
             if name in draft.made:
                 self._check_type(draft.made[name], name)
 
     def _check_type(self, node: Node, name: str) -> None:
-        """Spark knows the type of a field, or gets to know it from the plan."""
+        """Check that the plan knows the Spark type of a field."""
         if self._spark:
             try:
                 field_type(node, name)
@@ -339,14 +338,14 @@ class _Compiler:
                 self.refused.append(error)
 
     def _check_on_spark(self, node: Node) -> None:
-        """The job is Spark's: nothing else can run the step."""
+        """Check that the job is Spark's, as nothing else can run the step."""
         if not self._spark:
             what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
             advice = "Start it with a session, start(spark), or write the step in Python."
             self.refused.append(PlanError(what, node.call_text, (), advice))
 
     def _leave(self, draft: _Draft, node: Node) -> None:
-        """The output of a step leaves Python in the middle of a stage."""
+        """Let the output of a step leave Python in the middle of a stage."""
         if self._spark:
             self._check_leaving(draft, self._needed[node])
             draft.made = {}
@@ -364,33 +363,35 @@ class _Compiler:
         advice = "Tell it how, in trident/job/compile.py."
         raise PlanError(what, type(node).__name__, (), advice)
 
-    def _begun(self, node: Node, source: Source) -> _Draft:
-        single = not isinstance(self._target, Spark) or self._target.small
-        count = self._hints[node] or (1 if single else None)
-        return self._begin(node, source, (), count)
+    def _begin_stream(
+        self,
+        node: Node,
+        stream: str,
+        check: TypeCheckKernel | None = None,
+        origin: str | None = None,
+        kept: bool = True,
+    ) -> _Draft:
+        """Begin a stage with the tuples that the engine is given for a stream."""
+        columns = self._needed[node]
+        source = Source(step_name(node), stream, node.fields, columns, check, origin, kept)
+        single = not self._spark or self._spark.small
+        return self._begin(node, source, (), self._hints[node] or (1 if single else None))
 
     @_rule.register
     def _(self, node: SourceNode) -> _Draft:
-        name = step_name(node)
-        frame = node.clock == "dataframe"
-        if frame:
+        stream, origin = node.stream_id, origin_of(node.stream_id)
+        if node.clock == "dataframe":
             self._check_on_spark(node)
-        check = None if frame else type_check(name, None, node.makes)
-        origin = origin_of(node.stream_id)
-        columns = self._needed[node]
-        if self._spark and not frame:
-            for column in columns.select([each for each in columns if each in node.fields]):
+            return self._begin_stream(node, stream, None, origin, kept=False)
+        for column in self._needed[node]:
+            if column in node.fields:
                 self._check_type(node, column)
-        return self._begun(
-            node, Source(name, node.stream_id, node.fields, columns, check, origin, not frame)
-        )
+        check = type_check(step_name(node), None, node.makes)
+        return self._begin_stream(node, stream, check, origin)
 
     @_rule.register
     def _(self, node: DRPCNode) -> _Draft:
-        # What a query is asked is a string already.
-        fields, columns = node.fields, self._needed[node]
-        source = Source(step_name(node), node.function, fields, columns, None, None, kept=True)
-        return self._begun(node, source)
+        return self._begin_stream(node, node.function)  # its arguments are a string already
 
     @_rule.register
     def _(self, node: DeadLettersNode) -> _Draft:
@@ -399,10 +400,7 @@ class _Compiler:
     @_rule.register
     def _(self, node: StaticStreamNode) -> _Draft:
         self._check_on_spark(node)
-        # What it is made of is its owner's to cache.
-        fields, columns = node.fields, self._needed[node]
-        source = Source(step_name(node), node.stream_id, fields, columns, None, None, kept=True)
-        return self._begun(node, source)
+        return self._begin_stream(node, node.stream_id)  # its owner may cache its tuples
 
     # Steps that work on each tuple by itself.
 
@@ -476,13 +474,13 @@ class _Compiler:
         return self._begin(node, exchange, [parent], count)
 
     def _is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether only a state update on Spark follows, which moves each key itself."""
+        """Whether only a state update on Spark follows, which moves its keys itself."""
         if not self._spark or node.how not in ("partitionBy", *ONE_PARTITION):
             return False
         return self._update_after(node) is not None
 
     def _update_after(self, node: Node) -> StateUpdateNode | None:
-        """The state update to which all of a step's output goes, if it does."""
+        """The state update that takes all of a step's output, if there is one."""
         after = self._consumers[node]
         while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
             after = self._consumers[after[0]]
@@ -568,7 +566,7 @@ class _Compiler:
         return draft
 
     def _kept(self, node: StateUpdateNode) -> tuple[str, ...] | None:
-        """The new values that a later step reads; None where no step takes them."""
+        """The new values that a later step reads; None if no step takes them."""
         taken = any(isinstance(each, NewValuesNode) for each in self._consumers[node])
         return self._needed[node].names if taken or node is self._result else None
 
@@ -578,7 +576,7 @@ class _Compiler:
         return self._begin(node, Gather(step_name(node)), [node.parent], 1)
 
     def _updating_on_spark(self, node: StateUpdateNode, kept: object) -> _Draft:
-        """The stage of an update, which is by itself but for the combined aggregate before it."""
+        """The stage of an update; only a combined aggregate before it may share this stage."""
         name = step_name(node)
         combined = self._combined_before(node)
         combine = None
@@ -616,7 +614,7 @@ class _Compiler:
         return None
 
     def _updating_count(self, node: StateUpdateNode) -> int:
-        """How many partitions update a state: the same in every batch, except for map states."""
+        """How many partitions update a state: the same in every batch, except of map states."""
         assert self._spark is not None
         by_key = isinstance(node.state.factory, MapStateFactory)
         if not self._key(node) or (
@@ -626,7 +624,7 @@ class _Compiler:
         return self._hints[node] or self._spark.partitions
 
     def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
-        """The fields whose values say which partition of the state a tuple belongs to."""
+        """The fields whose values decide to which partition of the state a tuple belongs."""
         before = unlabelled(node.parent)
         if isinstance(before, PartitionNode):
             return before.by.names if before.by else ()
@@ -635,8 +633,7 @@ class _Compiler:
         return node.group.names if node.group else ()
 
     def _is_grouped(self, node: StateUpdateNode) -> bool:
-        """Whether each key is in one partition already, whichever: Catalyst's aggregate leaves it
-        so."""
+        """Whether each key is in one partition already, after Catalyst's aggregate."""
         factory = node.state.factory
         return self._takes_aggregates(node) and factory.shards is None
 
@@ -700,7 +697,7 @@ class _Compiler:
 
     def _joins_row(self, row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
         here = self._asks_here(node)
-        # What the driver asks is asked for distinct inputs: those of several fields are more.
+        # The driver asks for distinct inputs, and combinations of several fields are more.
         alike = not here or set(row[0].inputs) == set(node.inputs)
         return alike and self._asks_here(row[0]) == here and joins_row(row, node)
 
@@ -747,8 +744,8 @@ class _Compiler:
         return self._converted(draft, node)
 
     def _converted(self, draft: _Draft, node: Node) -> _Draft:
-        """A stage that gives values of several types the one of the field in which they meet; on
-        Spark, Catalyst does."""
+        """Convert values of several types to the type of the field in which they meet; on Spark,
+        Catalyst does so."""
         check = type_check(step_name(node), None, node.makes, self._needed[node])
         if check is None or self._spark:
             return draft
@@ -776,8 +773,8 @@ def aggregate_kernel(node: AggregatingNode) -> AggregateKernel:
 def combining_kernels(
     node: AggregatingNode,
 ) -> tuple[AggregateKernel | None, AggregateKernel]:
-    """The kernels that aggregate a batch: in each partition before tuples move, if any, and
-    behind."""
+    """The kernels that aggregate a batch: one for each partition before tuples move, if it can be
+    combined, and one behind."""
     group, outputs = (node.group or Fields()).names, node.outputs.names
     name, made, kernel = step_name(node), Fields(*outputs), aggregate_kernel(node)
     if isinstance(kernel, CombinerKernel):

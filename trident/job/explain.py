@@ -22,11 +22,11 @@ _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
 def explain(plan: Plan, *, on_spark: bool = True) -> str:
     """The jobs that will run, in the order of groups and queries.
 
-    Steps of one stage run one after the other in each partition by itself; tuples move between
-    stages only. Of a group that runs in this process or on Spark, the stages on Spark are listed,
-    and those here are counted. What can't run is listed with the reason.
+    The steps of one stage run one after the other within each partition; tuples move only between
+    stages. For a group that may run in this process or on Spark, the stages on Spark are listed,
+    and those in this process are counted. A job that can't run is listed with the reason.
 
-    Where `on_spark` is False, no session may run it.
+    With `on_spark` False, no session may run it.
     """
     lines: list[str] = []
     for group in plan.groups:
@@ -34,7 +34,7 @@ def explain(plan: Plan, *, on_spark: bool = True) -> str:
     for node in plan.states:
         if node.updates is None:
             lines += [node.call_text, f"  {state_line(node.state)}"]
-            lines += [f"  {text}" for text in _where(node.state)]
+            lines += [f"  {text}" for text in _place_lines(node.state)]
     for query in plan.drpc.values():
         lines += _query(plan, query, on_spark)
     return "\n".join(map(one_line, lines))
@@ -51,8 +51,8 @@ def state_line(state: StateDeclaration) -> str:
     return f'state "{state.name}": {", ".join(parts)}'
 
 
-def _where(state: StateDeclaration) -> Iterator[str]:
-    """Where a state is kept, and what a batch without trouble asks there, as far as is known."""
+def _place_lines(state: StateDeclaration) -> Iterator[str]:
+    """The place of a state, and the calls of a batch without failures, as far as is known."""
     if (place := place_of(state.factory)) is not None:
         yield f"kept in {place}"
     if isinstance(state.factory, Rows):
@@ -149,7 +149,7 @@ def _stages(plan: Plan, shown: ShownJob, *, in_batch: bool) -> Iterator[str]:
 
 
 def _first(shown: ShownJob, stage: Stage) -> Node:
-    """The step of the plan that a stage does first."""
+    """The first step of the plan in a stage."""
     [id] = stage.steps[0].ids
     return next(node for node in shown.nodes[stage.id] if node.id == id)
 
@@ -159,7 +159,7 @@ def _numbered(node: Node, text: str) -> str:
 
 
 def _after(node: Node, above: Node | None) -> str:
-    """Which step comes before, where it isn't the line above."""
+    """The step before, if it isn't the line above."""
     if above is None or node.parents == (above,):
         return ""
     return f", after {_listed([str(parent.id) for parent in node.parents])}"
@@ -172,7 +172,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _notes(plan: Plan, shown: ShownJob, node: Node, in_batch: bool) -> Iterator[str]:
-    """What else there is to know about a step, below its line."""
+    """The notes on a step, below its line."""
     step = shown.step(node)
     if node.stream_text:
         yield _note(node.stream_text)
@@ -187,9 +187,9 @@ def _notes(plan: Plan, shown: ShownJob, node: Node, in_batch: bool) -> Iterator[
 
 
 def _updates(plan: Plan, state: StateDeclaration) -> Iterator[str]:
-    """What there is to know of a state that is updated."""
+    """The notes on a state that is updated."""
     yield state_line(state)
-    yield from _where(state)
+    yield from _place_lines(state)
     if reason := state.factory.cache_left_out:
         yield f"no cache, though cache_size is given: {reason}"
     update = plan.update_of(state)

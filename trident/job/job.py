@@ -28,16 +28,16 @@ class Source:
 
     name: StepName
     stream: str
-    """By which the engine is given them: the stream's id, or the function that is called."""
+    """The key under which the engine is given them: the stream's id, or the called function."""
     declared: Fields
     columns: Fields
-    """Those that are read later, and `ORIGIN` where it is."""
+    """The fields that are read later, perhaps with `ORIGIN`."""
     check: TypeCheckKernel | None
-    """Checks what a spout emits."""
+    """Checks the values that a spout emits."""
     origin: str | None
-    """The origin of its tuples; None where they have none, as those of requests."""
+    """The origin of its tuples; None if they have none, as those of requests."""
     kept: bool
-    """Whether its tuples are there, so that reading them twice makes nothing twice."""
+    """Whether its tuples are kept, so that reading them twice makes nothing twice."""
 
     text = ""
 
@@ -47,7 +47,7 @@ class Forward:
     """Tuples stay in their partition."""
 
     least: int | None = None
-    """How many partitions there have to be; if there are fewer, tuples are dealt anew."""
+    """The least number of partitions; if there are fewer, tuples are dealt anew."""
 
     text = "forward"
 
@@ -60,12 +60,12 @@ class ByKey:
     """The step, for a key that can't be encoded."""
     key: tuple[str, ...]
     combine: AggregateKernel | None = None
-    """What runs in each partition before, so that fewer tuples move."""
+    """Runs in each partition first, so that fewer tuples move."""
     stable: bool = True
     """Whether a key's partition is the same in every run and on every engine, as a state's is."""
     grouped: bool = False
-    """Whether the tuples of a key are in one partition already, whichever that is; so they may
-    stay where it needn't be stable."""
+    """Whether the tuples of a key are in one partition already. If this needn't be stable, they may
+    stay there."""
 
     @property
     def text(self) -> str:
@@ -91,7 +91,7 @@ class Spread:
     """Tuples are dealt to the partitions in turn."""
 
     settled: bool
-    """Whether they stay where there are as many partitions already."""
+    """Whether they stay if there are as many partitions already."""
 
     @property
     def text(self) -> str:
@@ -107,7 +107,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A grouping of the user's says into which partitions each tuple comes."""
+    """A grouping of the user's chooses the partitions of each tuple."""
 
     kernel: GroupingKernel
 
@@ -123,7 +123,7 @@ class Union:
     columns: tuple[tuple[str, ...], ...]
     """For each input the fields that become those of the stage, in their order."""
     names: tuple[str, ...]
-    """How these are called in the stage."""
+    """Their names in the stage."""
 
     text = "union"
 
@@ -149,7 +149,7 @@ class DeadLetters:
 Exchange = (
     Source | DeadLetters | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Union | Join
 )
-"""How tuples come into a stage; `text` is how explanations and drawings call it."""
+"""How tuples come into a stage; `text` is its name in explanations and drawings."""
 
 
 # What runs in a stage's partitions.
@@ -173,7 +173,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels(Step):
-    """Kernels that run one after the other: that of a step, and the check of what it makes."""
+    """Kernels that run one after the other: that of a step, and the check of its output."""
 
     kernels: tuple[Kernel, ...]
 
@@ -186,7 +186,7 @@ class LookUp(Step):
     states: tuple[StateDeclaration, ...]
     """The states, one for each query of the row."""
     updated: tuple[bool, ...]
-    """Whether the same batch updates it, so that it is read as it was before."""
+    """For each state, whether the same batch updates it, so that it is read as it was before."""
     on_driver: bool
     """Whether the states are asked in the driver's process."""
 
@@ -203,11 +203,11 @@ class Update(Step):
     kernel: UpdateKernel
     state: StateDeclaration
     reads: Fields
-    """The fields that the update takes, with their types as far as they are known."""
+    """The fields that the update reads, with the types that are known."""
     on_driver: bool
     """Whether it is updated in the driver's process."""
     ordered: bool
-    """Whether it takes its tuples in the order in which they were emitted."""
+    """Whether it needs its tuples in the order in which they were emitted."""
     keyed: bool
     """Whether an exchange before it was asked to bring a key's tuples together. Otherwise all
     tuples come into one partition."""
@@ -239,18 +239,17 @@ class Stage:
     id: int
     """Its place in the job."""
     ids: tuple[int, ...]
-    """The steps of the plan that it does, in their order; also those that do nothing themselves,
-    as labels."""
+    """The steps of the plan that it does, in their order, with those that do nothing, as labels."""
     inputs: tuple[int, ...]
-    """The stages whose output it takes, by place."""
+    """The places of the stages whose output it takes."""
     exchange: Exchange
     steps: tuple[Step, ...]
     columns: Fields
     """The fields of its output that are read later."""
     partitions: int | None
-    """How many partitions it has; None where that follows from its input."""
+    """How many partitions it has; None if that follows from its input."""
     hint: int | None
-    """The same as the topology says, by a hint or a state; None where it says nothing."""
+    """The number that the topology asks for, by a hint or a state; None if it asks for none."""
     readers: int
     """How many stages take its output."""
     repeatable: bool
@@ -258,7 +257,7 @@ class Stage:
 
     @property
     def combines_first(self) -> bool:
-        """Whether its first step is done in each partition before the exchange, too."""
+        """Whether its first step is also done in each partition before the exchange."""
         if not isinstance(self.exchange, ByKey | Gather):
             return False
         native = bool(self.steps) and isinstance(self.steps[0], NativeAggregate)  # as Catalyst does

@@ -22,7 +22,7 @@ def is_native(aggregator: Operation) -> bool:
 def native_prefixes(job: Job, makes_rows: MakesRows) -> Mapping[str, tuple[NativeStep, ...]]:
     """The first steps of each stream that Structured Streaming runs before ``foreachBatch``.
 
-    Up to there Spark prunes columns and pushes filters down. A step that makes several rows of
+    In these steps Spark prunes columns and pushes filters down. A step that makes several rows of
     one runs within the batch, as each row that is handed to the batch costs time.
     """
     return {
@@ -33,7 +33,7 @@ def native_prefixes(job: Job, makes_rows: MakesRows) -> Mapping[str, tuple[Nativ
 
 
 def without_prefixes(job: Job, makes_rows: MakesRows) -> Job:
-    """The job of a batch whose streams have been through their `native_prefixes`."""
+    """The job of a batch without the `native_prefixes` of its streams."""
     return replace(job, stages=tuple([_rest(stage, makes_rows) for stage in job.stages]))
 
 

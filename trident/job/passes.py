@@ -32,8 +32,8 @@ _ORIGIN = Fields.typed([(ORIGIN, "string")])
 def needed_fields(
     nodes: Sequence[Node], whole: Iterable[Node] = (), dying: Iterable[SparingNode] = ()
 ) -> Mapping[Node, Fields]:
-    """The fields of each step that later ones read, `ORIGIN` among them; all of the steps in
-    `whole`."""
+    """The fields of each step that later ones read, perhaps with `ORIGIN`; all fields of the steps
+    in `whole`."""
     needed: dict[Node, set[str]] = {node: set() for node in nodes}
     for node in whole:
         needed[node].update(node.fields)
@@ -53,20 +53,21 @@ def needed_fields(
 
 
 def merged_names(node: MergeNode, parent: Node, names: Iterable[str]) -> list[str]:
-    """What fields of a merge, `ORIGIN` among them, are called in one of the streams."""
-    theirs = dict(zip(node.fields, parent.fields, strict=True))
-    return [theirs.get(name, name) for name in names]
+    """The names that fields of a merge, perhaps `ORIGIN`, have in one of the streams."""
+    own = dict(zip(node.fields, parent.fields, strict=True))
+    return [own.get(name, name) for name in names]
 
 
 def partitions_asked(
     nodes: Sequence[Node],
 ) -> tuple[Mapping[Node, int | None], list[PlanError]]:
-    """How many partitions the topology asks for, for each step; None where the engine chooses.
+    """How many partitions the topology asks for, for each step; None if the engine chooses.
 
-    A hint counts from the last step that moves tuples to the next one; of several the greatest. A
-    state that requires a number wins over hints, and one step that brings all together over both.
+    A hint applies from the last step that moves tuples to the next one; of several hints the
+    greatest counts. A state that requires a number wins over hints, and a step that needs a single
+    partition wins over both.
 
-    Second, what can't run: states that no exchange parts, and that require different numbers.
+    Also returns errors: states with no exchange between them that require different numbers.
     """
     between: list[list[Node]] = []
     of_node: dict[Node, list[Node]] = {}
@@ -91,8 +92,8 @@ def partitions_asked(
 
 
 def is_unkeyed_update(node: Node) -> bool:
-    """Whether a step updates a state, and no exchange before has brought a key's tuples together:
-    so all tuples have to come into one partition."""
+    """Whether a step updates a state, and no exchange before it brings a key's tuples together, so
+    that all tuples have to come into one partition."""
     if not isinstance(node, StateUpdateNode) or node.updater.anywhere:
         return False
     before = unlabelled(node.parent)
@@ -128,10 +129,9 @@ def _required(steps: Sequence[Node]) -> Mapping[int, str]:
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """The steps in the order in which they run: parents first, and queries before any update.
 
-    So a batch that fails while it asks a state has updated none. A query that follows from an
-    update keeps its place: where two states are each queried with the other's new values, neither
-    could come first. It reads the right values all the same, as updates are written after the last
-    step.
+    So a batch that fails while it asks a state has updated none. A query behind an update keeps its
+    place: if two states are each queried with the other's new values, neither could come first. It
+    still reads the right values, as updates are written after the last step.
     """
     queries = [
         node
@@ -156,35 +156,35 @@ def is_repeatable(node: Node) -> bool:
         operation = before.operation
         if operation is not None and not operation.deterministic:
             return False
-        match before:  # a spout's tuples are on the driver: every job is given the same ones
+        match before:  # a spout's tuples are on the driver, so every job gets the same ones
             case SourceNode(clock="dataframe", kind="opaque" | "non-transactional"):
                 return False
     return True
 
 
 def joins_row(row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
-    """Whether a look-up, which follows those of a row, is made at once with them.
+    """Whether a look-up that follows a row can join it.
 
     A row is a run of `MapGet` look-ups. Each reads another state in a network store, and none needs
     a field that another one adds. So a batch waits for one round trip, however many states it asks,
-    where their stores read in steps.
+    if their stores can send before they wait.
     """
-    there = row[0].parent.fields
+    before = row[0].parent.fields
     return (
         all(type(each.function) is MapGet and _waits(each) for each in (*row, node))
-        and all(name in there for name in node.inputs)
+        and all(name in before for name in node.inputs)
         and node.state not in [each.state for each in row]
     )
 
 
 def _waits(node: StateQueryNode) -> bool:
-    """Whether a state's store is asked over a network, as far as is known."""
+    """Whether a state's store is known to be asked over a network."""
     calls = calls_of(node.state.state.factory)
     return calls is not None and calls.asks
 
 
 def field_type(node: Node, name: str) -> str:
-    """The Spark type of a field; where it is unknown the error says how to declare it."""
+    """The Spark type of a field; if it is unknown, the error says how to declare it."""
     known = node.fields.types[name]
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""The plan as JSON values, of which drawings are made, and programs of others read it."""
+"""The plan as JSON values, for drawings, and for programs of others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trident.plan.plan import BatchGroup, DRPCQuery, Part, Plan
 
 
 def to_dict(plan: Plan, *, on_spark: bool = True) -> dict[str, Any]:
-    """What has been declared, and the jobs that run it, as JSON values.
+    """The declared steps, and the jobs that run them, as JSON values.
 
     Ids are numbers in the order of creation: the same program gives the same ones.
 
@@ -23,7 +23,7 @@ def to_dict(plan: Plan, *, on_spark: bool = True) -> dict[str, Any]:
     plan : Plan
         The topology.
     on_spark : bool
-        Whether a session may run it: not so where it was started without one.
+        Whether a session may run it; not if it was started without one.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def _nodes(part: Part, shown: ShownJob) -> Iterable[dict[str, Any]]:
 
 
 def state_dict(plan: Plan, node: StateNode) -> dict[str, Any]:
-    """What there is to know of a state, as JSON values; see `to_dict`."""
+    """The facts of a state, as JSON values; see `to_dict`."""
     factory = node.state.factory
     group, update = plan.group_of(node), plan.update_of(node.state)
     found = guarantee(plan, update) if update is not None else None

@@ -1,4 +1,4 @@
-"""The job of a group or a query as explanations and drawings show it, where no session is given."""
+"""The job of a group or a query as explanations and drawings show it, without a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trident.plan.overlap import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Part
 
 _PARTITIONS = 2
-"""Of a session that isn't known; nothing is shown of it."""
+"""Stands for the number of an unknown session; it is never shown."""
 
 
 @dataclass(frozen=True)
@@ -23,33 +23,33 @@ class ShownJob:
     job: Job
     target: Target
     refused: PlanError | None
-    """Why it can't run there."""
+    """Why its target can't run it."""
     refused_by_spark: PlanError | None
-    """Why large batches can't run on Spark, where they would."""
+    """Why Spark can't run large batches, if it would."""
     nodes: Mapping[int, tuple[Node, ...]]
     """The steps of each stage, by its id."""
 
     def partitions(self, stage: Stage) -> int | None:
-        """In how many partitions a stage runs; None where the session says."""
+        """In how many partitions a stage runs; None if the session decides."""
         if isinstance(self.target, Local) or stage.partitions == 1:
             return stage.partitions
         return stage.hint
 
     def step(self, node: Node) -> Step | None:
-        """What does a step of the plan."""
+        """The step of the job that does a step of the plan."""
         return next((step for step in self.job.steps if node.id in step.ids), None)
 
 
 def shown_job(part: Part, *, on_spark: bool) -> ShownJob:
-    """The job of a group or a query: of spouts that of large batches on Spark, if any may run
+    """The job of a group or a query; for spouts that of large batches on Spark, if they may run
     there."""
     target = _target(part, on_spark)
-    shown = _drafted(part, target)
+    shown = _draft(part, target)
     may_run_here = isinstance(part, BatchGroup) and part.clock == "spout"
     if shown.refused is None or isinstance(target, Local) or not may_run_here:
         return shown
     assert isinstance(part, BatchGroup)
-    here = _drafted(part, Local(), shown.refused)
+    here = _draft(part, Local(), shown.refused)
     return shown if here.refused or only_on_spark(part) else here
 
 
@@ -61,7 +61,7 @@ def _target(part: Part, on_spark: bool) -> Target:
     return Local() if here else Spark(_PARTITIONS)
 
 
-def _drafted(part: Part, target: Target, by_spark: PlanError | None = None) -> ShownJob:
+def _draft(part: Part, target: Target, by_spark: PlanError | None = None) -> ShownJob:
     job, refused = draft_job(part, target)
     of_id = {node.id: node for node in part.nodes}
     held = {stage.id: [of_id[id] for id in stage.ids] for stage in job.stages}

@@ -35,10 +35,10 @@ from trident.tuples.block import NOTHING, Block, joined
 class LocalGroupEngine:
     """Runs the batches of a group in the process and thread that calls it.
 
-    Updates are written after the last step of a batch, so that a step that fails has written
-    nothing. Steps run before the batch begins, unless one reads what the batch updates.
+    Updates are written after the last step of a batch, so nothing is written if a step fails. Steps
+    run before the batch begins, unless one reads what the batch updates.
 
-    The steps of its job are prepared at once; the states, one object each, are closed with it.
+    The constructor prepares the steps of its job. The states, one object each, are closed with it.
     """
 
     def __init__(self, group: BatchGroup, job: Job, states: Mapping[StateNode, State]) -> None:
@@ -46,7 +46,7 @@ class LocalGroupEngine:
         self._begins_first = begins_first(group) is not None
         self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
-        self._updated, self._asked = counted_apart(states)
+        self._updated, self._queried = counted_apart(states)
         self._emitting: dict[str, Emitting] = {}
         self._program = Program(job)
         self._program.prepare()
@@ -72,14 +72,14 @@ class LocalGroupEngine:
         tuples = sum([block.length for block in sources.values()])
         if self._begins_first:
             return Postponed("local", tuples, partial(self._run, sources, tuples))
-        before, started = self._asked.counts(), perf_counter()
+        before, started = self._queried.counts(), perf_counter()
         updates: list[DeferredUpdate] = []
-        bad = CounterBook()  # its own: the batch before may be written meanwhile, and counted
-        asked, txid = self._states.__getitem__, record.token.txid
-        given = ProgramInput(txid, record, sources, asked, deferred=updates, counters=bad)
+        bad = CounterBook()  # its own, as the batch before may be written and counted meanwhile
+        queried, txid = self._states.__getitem__, record.token.txid
+        given = ProgramInput(txid, record, sources, queried, deferred=updates, counters=bad)
         with self._counting():
             self._program.run(given)
-        counts = self._asked.since(before)
+        counts = self._queried.since(before)
         seconds = {"compute": perf_counter() - started}
         counted = summed(self._program.counted(), bad.take())
         return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local", counted))
@@ -114,7 +114,7 @@ class LocalGroupEngine:
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        """Forget what operations have counted of an attempt that fails."""
+        """Forget the counts of operations if the attempt fails."""
         try:
             yield
         except BaseException:

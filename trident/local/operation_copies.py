@@ -15,7 +15,7 @@ from trident.operations.interfaces import Operation, TridentOperationContext
 
 
 class Running(Protocol):
-    """What runs an operation: a kernel, in whichever form."""
+    """Runs an operation: a kernel, in any form."""
 
     @property
     def step(self) -> StepName:
@@ -23,7 +23,7 @@ class Running(Protocol):
 
     @property
     def operation(self) -> Any:
-        """What the user gave it to run."""
+        """The operation that the user gave."""
 
 
 R = TypeVar("R", bound=Running)
@@ -33,8 +33,8 @@ class OperationCopies:
     """Copies kernels with their operations for each partition; prepares and cleans these up.
 
     A step with one partition runs the very object that the topology was given: it need not be
-    copyable, and a test can look into it. Where there are several partitions each runs a copy, as
-    each task does on Spark.
+    copyable, and a test can look into it. With several partitions each runs a copy, as each task
+    does on Spark.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class OperationCopies:
         return made
 
     def prepare(self, conf: Mapping[str, Any]) -> None:
-        """Prepare each, once; where one fails, those that were prepared are cleaned up."""
+        """Prepare each, once; if one fails, clean up those that were prepared."""
         with ExitStack() as prepared:
             for operation, context in self._made:
                 operation.prepare(conf, context)

@@ -1,4 +1,4 @@
-"""What a program is run with."""
+"""The input of one run of a program."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _no_state(name: str) -> NoReturn:
 class ProgramInput(NamedTuple):
     """One run of a program: an attempt of a batch, or a query.
 
-    Aggregators are told `id`: the txid, or the request's number. `record` is None for a query. From
-    a state's name `queried` gives what queries of it read, `updated` the state, begun. Where there
-    is a list `deferred`, updates are noted there in place of being made; no step may take their new
+    Aggregators get the `id`: the txid, or the request's number. `record` is None for a query. For a
+    state's name `queried` returns the view that its queries read, and `updated` the state, begun.
+    With a list `deferred`, updates are noted there instead of made; then no step may take their new
     values. Bad tuples are counted in `counters`, and become `letters`.
     """
 
@@ -41,5 +41,5 @@ class ProgramInput(NamedTuple):
     letters: list[Letter] | None = None
 
     def task(self, partition: int, partitions: int) -> Task:
-        """What one partition of a step is told."""
+        """What a kernel knows of its partition."""
         return Task(self.id, self.record, partition, partitions, self.counters, self.letters)

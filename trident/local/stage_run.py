@@ -23,7 +23,7 @@ class StepRun(ABC):
 
     @abstractmethod
     def run(self, block: Block, task: Task, given: ProgramInput) -> Block:
-        """What the tuples of the partition become."""
+        """Run the step on the tuples of the partition; return its output."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class LookUpRun(StepRun):
 
     def run(self, block: Block, task: Task, given: ProgramInput) -> Block:
         states, row = self.look_up.states, self.row
-        if row.checks == (None,):  # which most are
+        if row.checks == (None,):  # most rows
             return row.queries[0].apply(given.queried(states[0].name), block, task)
         return row.apply([given.queried(state.name) for state in states], block, task)
 
 
 @dataclass(frozen=True)
 class UpdateRun(StepRun):
-    """An update of a state, which is only noted where the run defers updates."""
+    """An update of a state, which is only noted if the run defers updates."""
 
     update: Update
     kernel: UpdateKernel
@@ -91,8 +91,8 @@ class StageRun:
         return out
 
     def divided(self) -> list[StageRun | LookUps]:
-        """The stage as parts, each a look-up by itself or what lies between: these run together
-        for several requests."""
+        """The stage as parts: each look-up, and the steps between them. A look-up then asks for
+        several requests together."""
         found: list[StageRun | LookUps] = []
         bring, begin, end = self.bring, 0, len(self.steps[0])
         for position, step in enumerate(self.steps[0]):
@@ -129,14 +129,14 @@ class LookUps:
     def together(
         self, given: ProgramInput, partition: int, blocks: Sequence[Block]
     ) -> list[Block | Exception]:
-        """What the block of each request becomes in a partition, or what was raised for it."""
+        """Ask for several requests; return the output of each in a partition, or its error."""
         run, task = self._runs[partition], given.task(partition, len(self._runs))
         views = [given.queried(state.name) for state in run.look_up.states]
         return run.row.apply_to_all(views, blocks, task)
 
 
 def stage_run(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> StageRun:
-    """What runs a stage behind stages of so many partitions."""
+    """What runs a stage; `inputs` are the numbers of partitions of the stages before it."""
     count = stage.partitions or 1
     bring = bring_into(stage, inputs, operations)
     columns = [_in_each(step, count, operations) for step in stage.steps]
@@ -145,7 +145,7 @@ def stage_run(stage: Stage, inputs: Sequence[int], operations: OperationCopies) 
 
 
 def _in_each(step: Step, count: int, operations: OperationCopies) -> Sequence[StepRun]:
-    """What runs in each partition of a step."""
+    """The runs of a step, one for each partition."""
     match step:
         case Kernels():
             own = [operations.of(kernel, count) for kernel in step.kernels]
@@ -160,7 +160,7 @@ def _in_each(step: Step, count: int, operations: OperationCopies) -> Sequence[St
 
 
 def _fused(steps: Sequence[StepRun]) -> Iterator[StepRun]:
-    """Steps of kernels that follow each other as one."""
+    """Successive steps of kernels as one."""
     kernels: tuple[Kernel, ...] = ()
     for step in steps:
         if isinstance(step, KernelsRun):

@@ -36,7 +36,7 @@ class PartitionedSource(StreamSource):
         check_derived(self._coordinator, PartitionCoordinator, name, opening.stream)
         with ExitStack() as undo:
             undo.callback(self._coordinator.close)
-            says_end = has_own_ready(self._coordinator, PartitionCoordinator)
+            says_end = has_own_ready(self._coordinator)
             super().__init__(opening, spout, self._coordinator, says_end=says_end)
             self._opening = opening
             self._spout = spout

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from trident.log.entry import check_metadata
 from trident.sources.emission import Emission, Emitted
 from trident.spouts.collector import SpoutCollector
-from trident.spouts.interfaces import ITridentDataSource
+from trident.spouts.interfaces import ITridentDataSource, Readiness
 from trident.states.errors import TridentError
 from trident.states.values import Token
 from trident.tuples.fields import Fields
@@ -33,16 +33,6 @@ class PartitionReader(Protocol):
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit all partitions of an emission; return their tuples, and the result of each."""
-
-
-class Readiness(Protocol):
-    """The part of a spout that knows whether there is a batch: itself, or its coordinator."""
-
-    def isReady(self, txid: int, /) -> bool:
-        """Return whether there is a batch now."""
-
-    def lag(self, txid: int) -> int | None:
-        """Return how many tuples wait."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +158,6 @@ class StreamSource(ABC):
         return SpoutCollector(f"the spout of {self.stream}", self.fields)
 
 
-def has_own_ready(spout: Any, interface: Any) -> bool:
-    """Whether `spout` has an ``isReady`` of its own, which says when it has nothing."""
-    return getattr(spout.isReady, "__func__", None) is not interface.isReady
+def has_own_ready(readiness: Readiness) -> bool:
+    """Whether it has an ``isReady`` of its own, which says when there is nothing."""
+    return getattr(readiness.isReady, "__func__", None) is not Readiness.isReady

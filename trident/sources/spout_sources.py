@@ -31,7 +31,7 @@ class BatchSource(StreamSource):
     """An :class:`IBatchSpout`."""
 
     def __init__(self, opening: Opening, spout: IBatchSpout) -> None:
-        super().__init__(opening, spout, spout, says_end=has_own_ready(spout, IBatchSpout))
+        super().__init__(opening, spout, spout, says_end=has_own_ready(spout))
         self._spout = spout
         spout.open(opening.conf, None)
         self.notifies = spout.whenReady(opening.listener)

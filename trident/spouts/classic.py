@@ -38,7 +38,7 @@ class ReadinessCoordinator(ABC):
 
     @abstractmethod
     def isReady(self) -> bool:
-        """Return whether a batch may begin now; where no spout ever says no, a run never ends."""
+        """Return whether a batch may begin now; if no spout ever says no, a run never ends."""
 
     def close(self) -> None:
         """Release what the coordinator holds."""
@@ -49,7 +49,7 @@ class TransactionalCoordinator(ReadinessCoordinator):
 
     @abstractmethod
     def initializeTransaction(self, txid: int, prevMetadata: Any) -> Any:
-        """Return what tells the batch; called once a txid, and logged before it is emitted."""
+        """Return the batch's metadata; called once a txid, and logged before it is emitted."""
 
 
 class TransactionalEmitter(ABC):
@@ -57,7 +57,7 @@ class TransactionalEmitter(ABC):
 
     @abstractmethod
     def emitBatch(self, tx: Token, coordinatorMeta: Any, collector: TridentCollector) -> None:
-        """Emit exactly the tuples that `coordinatorMeta` tells; called once an attempt."""
+        """Emit exactly the tuples that `coordinatorMeta` describes; called once an attempt."""
 
     def cleanupBefore(self, txid: int) -> None:
         """Learn that no batch before `txid` is emitted again."""
@@ -114,13 +114,13 @@ class NumberedEmitter(ABC):
     def emitPartitionBatchNew(
         self, tx: Token, collector: SpoutCollector, partition: int, lastPartitionMeta: Any
     ) -> Any:
-        """Emit the next tuples of a partition, and return what tells them."""
+        """Emit the next tuples of a partition, and return metadata that describes them."""
 
     @abstractmethod
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: int, partitionMeta: Any
     ) -> None:
-        """Emit exactly the tuples that `partitionMeta` tells."""
+        """Emit exactly the tuples that `partitionMeta` describes."""
 
     def close(self) -> None:
         """Release what the emitter holds."""
@@ -193,44 +193,13 @@ def as_trident(spout: ClassicSpout) -> ITridentDataSource:
 
 
 class _Adapter:
-    """What stands for a coordinator or an emitter of an older interface."""
+    """Stands for a coordinator or an emitter of an older interface."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
 
     def close(self) -> None:
         self._own.close()
-
-
-class _SpoutAdapter:
-    """What stands for a spout of an older interface."""
-
-    def __init__(self, spout: Any) -> None:
-        self._spout = spout
-
-    def getOutputFields(self) -> Fields:
-        fields: Fields = self._spout.getOutputFields()
-        return fields
-
-
-class _Transactional(_SpoutAdapter, ITridentSpout):
-    kind: ClassVar[SpoutKind] = "transactional"
-
-    def getCoordinator(
-        self, txStateId: str, conf: Mapping[str, Any], context: Any
-    ) -> BatchCoordinator:
-        return _TransactionalCoordinator(self._spout.getCoordinator(conf, context))
-
-    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
-        return _TransactionalEmitter(self._spout.getEmitter(conf, context))
-
-
-class _CommitterTransactional(_Transactional, ICommitterTridentSpout):
-    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
-        made = self._spout.getEmitter(conf, context)
-        name = "ICommitterTransactionalSpout.Emitter"
-        check_derived(made, CommitterTransactionalEmitter, name, txStateId)
-        return _CommitterTransactionalEmitter(made)
 
 
 class _TransactionalCoordinator(_Adapter, BatchCoordinator):
@@ -263,14 +232,6 @@ class _Number:
         return str(self.number)
 
 
-class _Partitioned(_SpoutAdapter, IPartitionedTridentSpout):
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
-        return _NumberedCoordinator(self._spout.getCoordinator(conf, context))
-
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalPartitionEmitter:
-        return _NumberedEmitter(self._spout.getEmitter(conf, context))
-
-
 class _ReadinessCoordinator(_Adapter, PartitionCoordinator):
     def isReady(self, txid: int) -> bool:
         ready: bool = self._own.isReady()
@@ -301,14 +262,6 @@ class _NumberedEmitter(_Adapter, TransactionalPartitionEmitter):
         self._own.emitPartitionBatch(tx, collector, int(partition.getId()), metadata)
 
 
-class _OpaquePartitioned(_SpoutAdapter, IOpaquePartitionedTridentSpout):
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
-        return _ReadinessCoordinator(self._spout.getCoordinator(conf, context))
-
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaquePartitionEmitter:
-        return _OpaqueNumberedEmitter(self._spout.getEmitter(conf, context))
-
-
 class _OpaqueNumberedEmitter(_Adapter, OpaquePartitionEmitter):
     def getOrderedPartitions(self, allPartitionInfo: Any) -> list[_Number]:
         return list(map(_Number, range(self._own.numPartitions())))
@@ -318,3 +271,47 @@ class _OpaqueNumberedEmitter(_Adapter, OpaquePartitionEmitter):
     ) -> Any:
         number = int(partition.getId())
         return self._own.emitPartitionBatch(tx, collector, number, lastMetadata)
+
+
+class _SpoutAdapter(ITridentDataSource):
+    """Stands for a spout of an older interface."""
+
+    coordinator: ClassVar[type[_Adapter]]
+    emitter: ClassVar[type[_Adapter]]
+
+    def __init__(self, spout: Any) -> None:
+        self._spout = spout
+
+    def getOutputFields(self) -> Fields:
+        fields: Fields = self._spout.getOutputFields()
+        return fields
+
+    def getCoordinator(self, *given: Any, **named: Any) -> Any:
+        return self.coordinator(self._spout.getCoordinator(*given[-2:]))
+
+    def getEmitter(self, *given: Any, **named: Any) -> Any:
+        return self.emitter(self._spout.getEmitter(*given[-2:]))
+
+
+class _Transactional(_SpoutAdapter, ITridentSpout):
+    kind: ClassVar[SpoutKind] = "transactional"
+    coordinator = _TransactionalCoordinator
+    emitter = _TransactionalEmitter
+
+
+class _CommitterTransactional(_Transactional, ICommitterTridentSpout):
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
+        made = self._spout.getEmitter(conf, context)
+        name = "ICommitterTransactionalSpout.Emitter"
+        check_derived(made, CommitterTransactionalEmitter, name, txStateId)
+        return _CommitterTransactionalEmitter(made)
+
+
+class _Partitioned(_SpoutAdapter, IPartitionedTridentSpout):
+    coordinator = _NumberedCoordinator
+    emitter = _NumberedEmitter
+
+
+class _OpaquePartitioned(_SpoutAdapter, IOpaquePartitionedTridentSpout):
+    coordinator = _ReadinessCoordinator
+    emitter = _OpaqueNumberedEmitter

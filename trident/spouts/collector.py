@@ -18,7 +18,7 @@ class SpoutCollector(TridentCollector):
     Parameters
     ----------
     spout : str
-        How errors name what emits.
+        How errors name the spout.
     fields : Fields
         The output fields.
 
@@ -93,8 +93,8 @@ class SpoutCollector(TridentCollector):
                 self._spout, f"emitted the columns {found}, where these are due: {due}"
             )
         if len(lengths) > 1:
-            told = ", ".join(f"{name}: {len(columns[name])}" for name in names)
-            raise EmittedValueError(self._spout, f"emitted columns that differ in length: {told}")
+            found = ", ".join(f"{name}: {len(columns[name])}" for name in names)
+            raise EmittedValueError(self._spout, f"emitted columns that differ in length: {found}")
         length = lengths.pop() if lengths else 0
         lists, arrays = {}, {}
         for name in self._names:
@@ -107,7 +107,7 @@ class SpoutCollector(TridentCollector):
         return Block(lists, length, arrays)
 
     def _given(self, name: Any, values: Any) -> Sequence[Any]:
-        """A column as Arrow, or as a list, as the spout may go on to change what it has given."""
+        """A column as Arrow, or as a new list, as the spout may change its own afterwards."""
         if _is_arrow(values):
             return values  # type: ignore[no-any-return]
         if hasattr(values, "tolist"):  # of NumPy
@@ -118,7 +118,7 @@ class SpoutCollector(TridentCollector):
         raise EmittedValueError(self._spout, problem)
 
     def _array(self, column: Any) -> Any:
-        """What a block keeps of a column of Arrow as it is; None where a list is better."""
+        """The form of an Arrow column that a block keeps; None if a list is better."""
         from trident.tuples.arrow_columns import plain
 
         return plain(column) if len(column) >= MANY else None

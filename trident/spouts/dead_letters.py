@@ -1,4 +1,4 @@
-"""Dead letters, read from where a topology keeps them, and as a stream."""
+"""The dead letters that a topology has kept: read, and as a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeptLetter(NamedTuple):
 def read_letters(state: Any) -> list[KeptLetter]:
     """The committed dead letters of a state, in the order of their batches.
 
-    Raises CorruptStateError where there is anything else.
+    Raises CorruptStateError for any other entry.
     """
     found = []
     for *key, value in state.getTuples():
@@ -56,24 +56,23 @@ def _fields(text: str) -> Mapping[str, Any]:
 
 
 class DeadLetterSpout(ITridentSpout):
-    """Emits the dead letters of a topology once more, those that are there when it starts.
+    """Emits the dead letters that a topology has kept before the start once more.
 
-    Merge it to the stream before the step that has failed with them. The letters stay where they
-    are kept.
+    Merge it to the stream before the step that has failed with them. The letters are not removed.
 
     Parameters
     ----------
     url : str
-        The map or the folder that keeps them: what ``start(dead_letters=…)`` was given, with
+        The map or the folder that keeps them: the URL given to ``start(dead_letters=…)``, with
         ``prefix=`` and the name of the state, ``dead_letters.`` and the id of the group.
     fields : Fields
-        Those of the tuples at the step. Letters with other fields are of other steps, and are left
-        out.
+        The fields of the tuples at the step. Letters with other fields belong to other steps, and
+        are left out.
 
     Notes
     -----
-    A batch holds the letters of one batch of the topology. The log keeps which, so a run that is
-    started again goes on there, with letters that have come since.
+    A batch holds the letters of one batch of the topology. The log knows which, so a restart goes
+    on with the next ones, and with letters that were kept since.
 
     Examples
     --------
@@ -140,10 +139,12 @@ class _LetterEmitter(Emitter):
         batch = metadata["batch"]
         if batch is None:
             return
-        if batch not in self._of:  # whoever has found it may have looked later than this did
+        if batch not in self._of:  # the coordinator may have read the letters later
             self._of = {key: [*own] for key, own in groupby(self._read(), attrgetter("batch"))}
         if batch not in self._of:
-            raise StateError(f"the dead letters of batch {batch}, put back by {token}, are gone")
+            raise StateError(
+                f"the dead letters of batch {batch}, put back by {token}, were removed"
+            )
         for letter in self._of[batch]:
             if letter.tuple.keys() == set(self._names):
                 collector.emit([untagged(letter.tuple[name]) for name in self._names])

@@ -18,13 +18,13 @@ from trident.tuples.fields import Fields, FieldsLike
 
 _logger = logging.getLogger("trident")
 _STARTING = 1.0
-"""Seconds that a run takes to open its spouts, at most, before a feed warns that there is none."""
+"""Seconds that a run may take to open its spouts before a feed warns that none has started."""
 
 
 class FeedError(TridentError):
     """The run ended before the tuples were known to be committed; they aren't emitted again.
 
-    `emitted` tells whether their batch had begun.
+    `emitted` says whether their batch had begun.
     """
 
     def __init__(self, tuples: int, emitted: bool) -> None:
@@ -33,7 +33,7 @@ class FeedError(TridentError):
     def __str__(self) -> str:
         tuples, emitted = self.args
         found = (
-            "its batch had begun and was not acknowledged; the state tells whether it was committed"
+            "its batch had begun and was not acknowledged; the state shows whether it was committed"
             if emitted
             else "it had not begun"
         )
@@ -41,7 +41,7 @@ class FeedError(TridentError):
 
 
 class _Feed:
-    """What one call fed, and how far it got."""
+    """The tuples of one call, and their progress."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
@@ -51,7 +51,7 @@ class _Feed:
 
 
 class FeederBatchSpout(IBatchSpout):
-    """Emits what :meth:`feed` is given: each call is one batch.
+    """Emits the tuples given to :meth:`feed`: each call is one batch.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class FeederBatchSpout(IBatchSpout):
     Notes
     -----
     Lives on the driver; :meth:`feed` may be called from any thread. A batch that fails is emitted
-    again as long as the run lasts. What wasn't committed when the process dies is lost, and its
-    ``feed`` hasn't returned.
+    again as long as the run lasts. If the process dies, tuples that weren't committed are lost, and
+    their ``feed`` hasn't returned.
 
     Examples
     --------
@@ -116,8 +116,8 @@ class FeederBatchSpout(IBatchSpout):
                     "feed(), or feed in another thread.",
                     self,
                 )
-            left = None if until is None else until - monotonic()
-            if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, left):
+            seconds = None if until is None else until - monotonic()
+            if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, seconds):
                 if feed in self._waiting:
                     self._waiting.remove(feed)
                     why = "no batch began" if self._open else "no run of its topology started"

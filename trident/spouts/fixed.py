@@ -1,4 +1,4 @@
-"""A spout over tuples that are known beforehand, and what a test has happen among them."""
+"""A spout of given tuples, and incidents that a test puts among them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class FixedBatchSpout(IBatchSpout):
     fields : Fields
         The names of the values.
     maxBatchSize : int
-        How many tuples a batch holds; the last one holds what is left.
+        How many tuples a batch holds; the last one holds the rest.
     *tuples : sequence or Incident
-        The tuples, each with a value for every field. In a test, what happens to the batch in which
-        it stands as well: `trident.testing.Fail`, `Crash` and `Replay`.
+        The tuples, each with a value for every field. In a test also incidents of the batch in
+        which they stand: `trident.testing.Fail`, `Crash` and `Replay`.
     cycle : bool
         Whether to begin again at the end; the run then never ends by itself.
 
@@ -39,8 +39,8 @@ class FixedBatchSpout(IBatchSpout):
     Notes
     -----
     Lives on the driver. Which tuples a batch holds follows from its txid alone, so a replay is
-    exact in another process too, and a restart goes on where the checkpoint is. At the end it has
-    no batch, where the original emits empty ones for ever.
+    exact in another process too, and a restart goes on behind the checkpoint. At the end it has no
+    batch; Storm's emits empty ones for ever.
 
     Examples
     --------
@@ -109,18 +109,18 @@ class FixedBatchSpout(IBatchSpout):
 
 
 class SimulatedCrash(BaseException):
-    """The driver is gone, as far as a test is concerned.
+    """The driver has died, as far as a test is concerned.
 
-    No `Exception`: nothing but who plays the next driver catches it.
+    No `Exception`, so only the test's next driver catches it.
     """
 
 
 class Incident(ABC):
-    """Happens once, where it stands among the tuples of a spout: to the batch that it is in."""
+    """Happens once, to the batch of a spout in which it stands."""
 
     @abstractmethod
     def happen(self) -> None:
-        """Raise what it is."""
+        """Raise its error."""
 
 
 class Fail(Incident):
@@ -149,7 +149,7 @@ class Replay(Incident):
     Parameters
     ----------
     other : sequence of sequence, optional
-        The tuples that it holds then. A spout with such a batch is opaque.
+        The tuples of the replay. A spout with such a batch is opaque.
     """
 
     def __init__(self, other: Sequence[Sequence[Any]] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A spout that makes its tuples, as many a second as it is told."""
+"""A spout that makes its tuples, at a given rate."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class GeneratorSpout(ITridentSpout):
     Raises
     ------
     ValueError
-        When a number is not above 0, or not whole where it has to be.
+        When a number is not above 0, or `batch` or `total` is not whole.
     TypeError
         When `make` can't be called.
 
     Notes
     -----
-    Lives on the driver. The numbers of a batch are in the log before it is worked on, so the
-    stream is transactional where `make` gives the same for the same number.
+    Lives on the driver. The numbers of a batch are in the log before it is computed, so the stream
+    is transactional if `make` gives the same for the same number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a spout implements whose batches are made on the driver."""
+"""The interfaces of spouts whose batches are made on the driver."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ SpoutKind = Literal["opaque", "transactional", "non-transactional"]
 
 
 class ITridentDataSource(ABC):
-    """What ``newStream`` takes beside a streaming DataFrame: a spout of any interface."""
+    """A spout of any interface: what ``newStream`` takes beside a streaming DataFrame."""
 
     kind: ClassVar[SpoutKind]
-    """How a batch is replayed: ``"transactional"`` where a txid always gives the same tuples, in
-    another process too; ``"opaque"`` where a tuple that isn't committed comes again, in whatever
-    batch; ``"non-transactional"`` where neither holds."""
+    """How a batch is replayed: ``"transactional"`` if a txid always gives the same tuples, in
+    another process too; ``"opaque"`` if a tuple that isn't committed comes again, in any batch;
+    ``"non-transactional"`` if neither holds."""
     strongest: ClassVar[SpoutKind] = "transactional"
     """The strongest kind that a spout of the interface can be of."""
 
     @abstractmethod
     def getOutputFields(self) -> Fields:
-        """Return the names, and where known the types, of the emitted values."""
+        """Return the names of the emitted values, and the known types."""
 
     def from_history(self, since: str | None) -> ITridentDataSource:
-        """Return the spout as ``python -m trident rebuild`` runs it: `since` is what its ``--from``
-        said, and a batch may be as large as memory allows.
+        """Return the spout as ``python -m trident rebuild`` runs it: `since` is its ``--from``, and
+        a batch may be as large as memory allows.
 
-        By default it is the spout itself, which begins at its beginning, and no `since` is right.
+        By default it is the spout itself, which begins at its beginning, and any `since` is an
+        error.
         """
         if since is not None:
             advice = "Leave --from out: it is read from its beginning."
@@ -44,12 +45,51 @@ class ITridentDataSource(ABC):
     def __repr__(self) -> str:
         try:
             fields = repr(self.getOutputFields()).removeprefix("Fields(").removesuffix(")")
-        except Exception:  # of a spout that can't tell yet
+        except Exception:  # the spout may not know its fields yet
             fields = ""
         return f"{type(self).__name__}({fields})"
 
 
-class IBatchSpout(ITridentDataSource):
+class Readiness:
+    """Says when there is a batch, and how many tuples wait: a spout itself, or its coordinator."""
+
+    def isReady(self, txid: int) -> bool:
+        """Return whether there is a batch `txid` to emit now; by default always.
+
+        ``trigger="available"`` and ``processAllAvailable()`` end when every spout of the group
+        says no. A spout that keeps the default can't say so: a batch without tuples says it
+        instead. Define this method if such a batch may come before a full one, or if a batch
+        without tuples is run (see ``explain()``) and there are long times without any.
+
+        With partitions a batch without tuples is committed only if it has other metadata;
+        otherwise the same txid is emitted again later.
+        """
+        return True
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        """Promise to call `listener` whenever ``isReady`` may have become true.
+
+        Returns
+        -------
+        bool
+            True for such a promise; False, the default, to be polled. `listener` is cheap and may
+            be called from any thread.
+        """
+        return False
+
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait, including those of the batch `txid`, which is due.
+
+        ``run.figures()`` shows it; None, the default, if it isn't known. Called by any thread at
+        any time, so it must not wait or ask another process.
+        """
+        return None
+
+    def close(self) -> None:
+        """Release what the object holds; called once, after the last batch."""
+
+
+class IBatchSpout(Readiness, ITridentDataSource):
     """A spout without metadata: each batch is emitted from its txid alone.
 
     Lives on the driver. All methods are called by the run's own thread; a spout belongs to one
@@ -73,35 +113,6 @@ class IBatchSpout(ITridentDataSource):
     def open(self, conf: Mapping[str, Any], context: Any) -> None:
         """Prepare for a run; called once before its first batch."""
 
-    def isReady(self, batchId: int) -> bool:
-        """Return whether there is a batch `batchId` to emit now; by default always.
-
-        ``trigger="available"`` and ``processAllAvailable()`` end when every spout of the group
-        says no. A spout that keeps the default can't say so: a batch without tuples says it
-        instead. Where such a batch may stand before a full one, or where a batch without tuples is
-        run (see ``explain()``) and there are long times without any, define this method.
-        """
-        return True
-
-    def whenReady(self, listener: Callable[[], None]) -> bool:
-        """Promise to call `listener` whenever ``isReady`` may have become true.
-
-        Returns
-        -------
-        bool
-            True for such a promise; False, the default, to be polled. `listener` is cheap and may
-            be called from any thread.
-        """
-        return False
-
-    def lag(self, txid: int) -> int | None:
-        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
-
-        Shown by ``run.figures()``; None, the default, where that isn't known. Called by any thread
-        at any time, so it neither waits nor asks anybody.
-        """
-        return None
-
     @abstractmethod
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         """Emit the tuples of `batchId`; called once an attempt.
@@ -115,20 +126,17 @@ class IBatchSpout(ITridentDataSource):
     def ack(self, batchId: int) -> None:
         """Learn that `batchId` is committed; may be called again, also after a restart."""
 
-    def close(self) -> None:
-        """Release what the spout holds; called once, after the last batch."""
 
-
-class BatchCoordinator(ABC):
+class BatchCoordinator(Readiness, ABC):
     """Decides when there is a batch and, for a transactional spout, what it holds."""
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
         """Return what a replay of `txid` needs to emit exactly the same tuples.
 
         Called once a txid, before its first attempt, and only for transactional spouts. The
-        answer is logged before any state is written; every attempt is given it. A process that
-        dies between this call and that entry has its successor call again: what was decided
-        outside, and not only returned, has to allow for that.
+        answer is logged before any state is written, and given to every attempt. If the process
+        dies between this call and that entry, its successor calls again: a coordinator that also
+        stores its decision elsewhere has to allow for that.
 
         Parameters
         ----------
@@ -157,20 +165,6 @@ class BatchCoordinator(ABC):
         says no; a batch without tuples ends neither.
         """
 
-    def whenReady(self, listener: Callable[[], None]) -> bool:
-        """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
-        return False
-
-    def lag(self, txid: int) -> int | None:
-        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
-
-        As for :meth:`IBatchSpout.lag`: called by any thread, None where it isn't known.
-        """
-        return None
-
-    def close(self) -> None:
-        """Release what the coordinator holds."""
-
 
 class Emitter(ABC):
     """Emits the tuples of one batch."""
@@ -186,7 +180,7 @@ class Emitter(ABC):
             token may come again, and stand for other tuples: don't remember tuples by it.
         metadata : object or None
             For a transactional spout what its coordinator decided for this txid; for an opaque
-            one what it returned for the last committed batch, None for the first.
+            one what this method returned for the last committed batch, None for the first.
         collector : TridentCollector
             Takes the tuples: one by one, or by the column with ``emitColumns``.
 
@@ -211,9 +205,9 @@ class ITridentSpout(ITridentDataSource):
     """
 
     kind: ClassVar[SpoutKind] = "opaque"
-    """``"transactional"`` where the metadata, made by the coordinator before a batch's first
-    attempt, says exactly what the batch holds; ``"opaque"`` where each attempt emits what there
-    is after the last committed batch, and returns how far it came."""
+    """``"transactional"`` if the metadata, made by the coordinator before a batch's first attempt,
+    says exactly what the batch holds; ``"opaque"`` if each attempt emits what follows the last
+    committed batch, and returns how far it came."""
 
     @abstractmethod
     def getCoordinator(
@@ -231,11 +225,11 @@ class CommitterEmitter(Emitter):
 
     @abstractmethod
     def commit(self, token: Token) -> None:
-        """Do what belongs to the commit of an attempt; called in the order of txids.
+        """Do the spout's part of the commit of an attempt; called in the order of txids.
 
-        Called once an attempt, when every state has confirmed what the batch wrote, directly
-        before the batch is committed. A later attempt of the same batch follows where this one is
-        lost; what is done here has to allow for that.
+        Called once an attempt, when every state has confirmed its writes, directly before the batch
+        is committed. If this attempt is lost, a later one of the same batch follows: the method has
+        to allow for that.
 
         Raises
         ------
@@ -253,7 +247,7 @@ class ICommitterTridentSpout(ITridentSpout):
 
 
 def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
-    """Check that what a spout made is derived from its interface, with all its defaults."""
+    """Check that a spout's coordinator or emitter is derived from its interface."""
     if not isinstance(made, interface):
         article = "an" if name[0] in "EI" else "a"
         what = f'the spout of the stream "{stream}": expected {article} {name}, found'

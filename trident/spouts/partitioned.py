@@ -1,17 +1,17 @@
-"""What a spout implements whose source is divided into partitions.
+"""The interfaces of spouts with a source in partitions.
 
-Its coordinator lives on the driver and says which partitions there are. Its emitters run where the
-batch does: in the driver's process on the local engine, in the tasks of the first stage on Spark.
-So the spout, its partitions and what the coordinator says of them must pickle.
+The coordinator lives on the driver and lists the partitions. The emitters run with the batch: in
+the driver's process on the local engine, in the tasks of the first stage on Spark. So the spout,
+its partitions and what the coordinator says of them must pickle.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from trident.spouts.interfaces import ITridentDataSource, SpoutKind
+from trident.spouts.interfaces import ITridentDataSource, Readiness, SpoutKind
 from trident.states.values import Token
 
 if TYPE_CHECKING:
@@ -28,36 +28,23 @@ class ISpoutPartition(Protocol):
         """Return the name under which the log keeps its metadata; unique in the stream."""
 
 
-class PartitionCoordinator(ABC):
+class PartitionCoordinator(Readiness, ABC):
     """Says when there is a batch, and which partitions the source has.
 
     Lives on the driver; used by the run's own thread.
     """
 
-    def isReady(self, txid: int) -> bool:
-        """Return whether there may be a batch `txid` to emit now; by default always.
-
-        As for :meth:`IBatchSpout.isReady`: a coordinator that keeps the default says by a batch
-        without tuples that there is no more. Such a batch is committed only where it has other
-        metadata; else the same txid is emitted again later.
-        """
-        return True
-
-    def whenReady(self, listener: Callable[[], None]) -> bool:
-        """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
-        return False
-
     def follow(self, metadata: Mapping[str, Any]) -> None:
-        """Learn what is known of the partitions, by their ids.
+        """Learn the metadata of the partitions, by their ids.
 
-        Called before an attempt emits, with what the last committed batch left, and afterwards,
-        with what the next batch goes on from if this attempt commits. Emitters, which may be in
-        other processes, have no other way to tell the coordinator anything.
+        Called before an attempt emits, with the metadata of the last committed batch, and
+        afterwards, with that of this attempt. Emitters, which may be in other processes, have no
+        other way to inform the coordinator.
         """
 
     @abstractmethod
     def getPartitionsForBatch(self) -> Any:
-        """Return what there is to read now; called once an attempt.
+        """Return the partitions to read now; called once an attempt.
 
         Returns
         -------
@@ -68,50 +55,40 @@ class PartitionCoordinator(ABC):
         Raises
         ------
         SourceUnavailableError
-            Where the source can't be asked; the batch waits for it.
+            When the source can't be asked; the batch waits for it.
         """
 
     def ended(self, metadata: Mapping[str, Any]) -> Collection[str]:
         """Return the ids of the partitions that have come to their end; by default none.
 
         The watermark of windows by a time of tuples doesn't wait for these. Called after an
-        attempt has emitted; the answer follows from `metadata` alone, so that another attempt
+        attempt has emitted. The answer must follow from `metadata` alone, so that another attempt
         gives the same.
 
         Parameters
         ----------
         metadata : mapping of str to object
-            What is known of the partitions then, by their ids.
+            The metadata of the partitions after the attempt, by their ids.
         """
         return ()
 
     def success(self, token: Token) -> None:
         """Learn that `token` is committed; may be called again, also after a restart."""
 
-    def lag(self, txid: int) -> int | None:
-        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
-
-        As for :meth:`IBatchSpout.lag`: called by any thread, None where it isn't known.
-        """
-        return None
-
     def held_back(self) -> int | None:
-        """Return how many records are there that can't be read before transactions have ended.
+        """Return how many records can't be read before open transactions have ended.
 
-        They are no part of :meth:`lag`. Called as that is.
+        They are not part of :meth:`lag`. Called in the same way.
         """
         return None
-
-    def close(self) -> None:
-        """Release what the coordinator holds; called once, after the last batch."""
 
 
 class PartitionEmitter(ABC):
     """What emitters of partitioned spouts of both kinds share.
 
-    One is made on the driver, which is asked for the order of partitions; on Spark others are made
-    in the executors' Python processes, where they live from batch to batch: each is told by
-    :meth:`refreshPartitions` which partitions the next task reads.
+    One is made on the driver, which is asked for the order of partitions. On Spark others are made
+    in the executors' Python processes, where they live from batch to batch:
+    :meth:`refreshPartitions` tells each which partitions the next task reads.
     """
 
     @abstractmethod
@@ -127,13 +104,13 @@ class PartitionEmitter(ABC):
         """
 
     def refreshPartitions(self, partitionResponsibilities: Sequence[ISpoutPartition]) -> None:
-        """Learn which partitions are emitted next by this emitter; called where those change."""
+        """Learn which partitions this emitter emits next; called when these change."""
 
     def close(self) -> None:
-        """Release what the emitter holds; called where it is used.
+        """Release what the emitter holds; called in the process that uses it.
 
-        In an executor's process that is when the stream is begun by another run there, or when it
-        has too many emitters. It isn't called where a process is killed, or ends by itself.
+        An executor's process calls it when another run begins the stream there, or when it has too
+        many emitters. It isn't called if the process is killed, or ends by itself.
         """
 
 
@@ -144,9 +121,9 @@ class TransactionalPartitionEmitter(PartitionEmitter):
     def emitPartitionBatchNew(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
     ) -> Any:
-        """Emit the next tuples of a partition, and return what tells them.
+        """Emit the next tuples of a partition, and return metadata that describes them.
 
-        Called until the answer is in the log, which is before any state is written; after a crash
+        Called until the answer is in the log, which is before any state is written. After a crash
         before that it is called again, and may emit others.
 
         Parameters
@@ -158,18 +135,18 @@ class TransactionalPartitionEmitter(PartitionEmitter):
         partition : ISpoutPartition
             The partition.
         lastMetadata : object or None
-            What told the partition's last committed batch; None for its first.
+            The metadata of the partition's last committed batch; None for its first.
 
         Returns
         -------
         object
-            What :meth:`emitPartitionBatch` needs to emit the same tuples, and the next batch to go
-            on behind them. JSON values only, not None.
+            What :meth:`emitPartitionBatch` needs to emit the same tuples, and the next batch to
+            continue after them. JSON values only, not None.
 
         Raises
         ------
         SourceUnavailableError
-            Where the partition is away; the batch waits for it.
+            When the partition is away; the batch waits for it.
         FailedException
             Fails this attempt; the batch is retried.
         """
@@ -178,7 +155,7 @@ class TransactionalPartitionEmitter(PartitionEmitter):
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, metadata: Any
     ) -> None:
-        """Emit exactly the tuples that `metadata` tells; raises as the other one does."""
+        """Emit exactly the tuples that `metadata` describes; raises as the other method."""
 
 
 class OpaquePartitionEmitter(PartitionEmitter):
@@ -190,7 +167,7 @@ class OpaquePartitionEmitter(PartitionEmitter):
     ) -> Any:
         """Emit tuples that follow the last committed batch of a partition.
 
-        Called once an attempt, or oftener where Spark runs a task again; the last answer counts.
+        Called once an attempt, or more often if Spark runs a task again; the last answer counts.
 
         Parameters
         ----------
@@ -206,12 +183,12 @@ class OpaquePartitionEmitter(PartitionEmitter):
         Returns
         -------
         object
-            What the next batch needs to go on behind this one. JSON values only, not None.
+            What the next batch needs to continue after this one. JSON values only, not None.
 
         Raises
         ------
         SourceUnavailableError
-            Where the partition is away; the batch goes on without it.
+            When the partition is away; the batch goes on without it.
         FailedException
             Fails this attempt; the batch is retried.
         """
@@ -234,8 +211,8 @@ class IPartitionedTridentSpout(
 ):
     """A transactional spout over partitions: a replayed batch holds the same tuples.
 
-    What each partition emitted first is logged before any state is written; every later attempt
-    of the batch emits that again, and waits for partitions that are away.
+    What each partition emits in the first attempt is logged before any state is written. Every
+    later attempt of the batch emits the same, and waits for partitions that are away.
 
     Examples
     --------
@@ -281,8 +258,8 @@ class IOpaquePartitionedTridentSpout(
 ):
     """An opaque spout over partitions: a replayed batch may hold other tuples.
 
-    How far each partition has come is stored by the commit of the batch. A batch goes on without
-    partitions that are away, and they go on where they were when they come back.
+    The commit of the batch stores how far each partition has come. A batch goes on without
+    partitions that are away; when they come back they continue from there.
     """
 
     kind: ClassVar[SpoutKind] = "opaque"

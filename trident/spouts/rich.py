@@ -67,20 +67,20 @@ class SpoutOutputCollector(SpoutCollector):
         self.emitted += block.length
 
     def take(self) -> tuple[Block, list[Any]]:
-        """Return what was emitted since the last time, and its ids."""
+        """Return the records emitted since the last call, and their ids."""
         taken = self.block(), self._ids
         self._blocks, self._ids, self.emitted = [], [], 0
         return taken
 
 
 class IRichSpout(ITridentDataSource):
-    """A spout that emits one record at a time, and is told what became of each.
+    """A spout that emits one record at a time, and hears whether each was committed.
 
     Records are collected into batches: ``nextTuple`` is called until it emits nothing, or the
-    batch is full. A message is acked once its batch is committed, and failed where an attempt
-    fails, or takes longer than messages live, so that the spout may emit it again. What was
-    committed but not acked before a crash is emitted again by most sources, and counted again:
-    such a stream is non-transactional.
+    batch is full. A message is acked once its batch is committed. It is failed if an attempt fails,
+    or takes longer than messages live, so that the spout may emit it again. After a crash most
+    sources emit messages again that were committed but not acked; they are counted twice. So the
+    stream is non-transactional.
 
     Lives on the driver. All methods are called by the run's own thread.
 
@@ -112,7 +112,7 @@ class IRichSpout(ITridentDataSource):
 
     @abstractmethod
     def nextTuple(self) -> None:
-        """Emit the next record, or nothing where there is none now; doesn't wait."""
+        """Emit the next record, or nothing if there is none now; doesn't wait."""
 
     def ack(self, msgId: Any) -> None:
         """Learn that the batch with this message is committed."""

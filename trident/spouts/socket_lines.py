@@ -23,7 +23,7 @@ _LONGEST = 16 << 20
 
 @dataclass(eq=False, repr=False)
 class SocketLinesError(TridentError):
-    """A connection broke, or what came over it are no lines of text."""
+    """A connection broke, or did not send lines of text."""
 
     server: str
     """The server's host and port."""
@@ -54,10 +54,10 @@ class SocketLinesSpout(IBatchSpout):
 
     Notes
     -----
-    Lives on the driver. A socket can't be asked for a line again: what was read is lost when the
-    process dies, so the stream is non-transactional. An attempt that fails is emitted again as it
-    was. Where the server ends the connection, there is nothing more. Lines are UTF-8, of 16 MiB at
-    most; what isn't, or a connection that breaks, is an error that comes after the lines before it.
+    Lives on the driver. A socket can't be asked for a line again: lines that were read are lost if
+    the process dies, so the stream is non-transactional. A failed attempt is emitted again
+    unchanged. The stream ends when the server ends the connection. Lines are UTF-8, of 16 MiB at
+    most. A wrong line, or a broken connection, is an error that comes after the lines before it.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class SocketLinesSpout(IBatchSpout):
             self._ended = True
             self._changed.notify_all()
         if self._socket is not None:
-            with suppress(OSError):  # who reads it keeps it open until there is nothing more
+            with suppress(OSError):  # the reader closes it at its end
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._thread.join()
             self._socket.close()

@@ -32,7 +32,7 @@ _ENDS = 64
 
 @dataclass(eq=False, repr=False)
 class TextFileError(TridentError):
-    """A file does not hold what it held, or what it should."""
+    """A file has changed, or holds something else than text."""
 
     path: str
     """The file."""
@@ -58,7 +58,7 @@ class TextFileSpout(IPartitionedTridentSpout):
     batch_bytes : int
         About how many bytes of each file a batch holds at most; a longer line comes whole.
     follow : bool
-        Whether lines are still being written: then one that does not end yet is left for later.
+        Whether lines are still being written: then a line without an end waits for a later batch.
         By default the end of a file ends its last line.
 
     Raises
@@ -68,11 +68,11 @@ class TextFileSpout(IPartitionedTridentSpout):
 
     Notes
     -----
-    Each file is a partition, named by its path; on Spark executors read them, so it has to be there
-    for every one. Lines are UTF-8 and end in a line feed, with or without a carriage return; a byte
-    order mark at the beginning is passed over. How far each file was read is in the log, as long as
-    that lasts: files may be appended to and removed, but neither shortened nor written anew. A file
-    that is named, and not found by a pattern, is waited for.
+    Each file is a partition, named by its path. On Spark executors read them, so each must have
+    them all. Lines are UTF-8 and end in a line feed, with or without a carriage return; a byte
+    order mark at the beginning is skipped. The log remembers how far each file was read: files may
+    be appended to and removed, but neither shortened nor written anew. A batch waits for a file
+    that is given by its name, and not by a pattern.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class _Files(PartitionCoordinator):
         self._pattern = pattern
 
     def getPartitionsForBatch(self) -> list[str]:
-        # A path that is there is meant as it is, also where it looks like a pattern.
+        # The path of an existing file is taken literally, even if it looks like a pattern.
         if os.path.isfile(self._pattern) or not glob.has_magic(self._pattern):
             return [self._pattern]
         found = glob.iglob(self._pattern, recursive=True)
@@ -200,8 +200,8 @@ class _Lines(TransactionalPartitionEmitter):
 
 
 def _read(path: str, start: int, size: int) -> tuple[bytes, bytes, bool]:
-    """What stands directly before `start` in a file, up to `size` bytes from there on, and whether
-    the file ends behind them."""
+    """The bytes directly before `start` in a file, up to `size` bytes from there, and whether the
+    file ends after them."""
     before = min(start, _ENDS)
     try:
         with open(path, "rb") as file:
@@ -223,7 +223,8 @@ def _shorter(path: str, read: int, length: int) -> TextFileError:
         path,
         length,
         f"the file ends here, and was read up to byte {read}",
-        "Restore it, or start with a new checkpoint and new states: what was read may be counted.",
+        "Restore it, or start with a new checkpoint and new states, as what was read may be "
+        "counted.",
     )
 
 
@@ -232,14 +233,14 @@ def _other(path: str, end: int) -> TextFileError:
         path,
         end,
         "the bytes before it are not those that were read: the file was written anew",
-        "Restore it, and give what was written another name.",
+        "Restore it, and give the new file another name.",
     )
 
 
 def line_field(spout: str, field: FieldsLike) -> Fields:
     """Return the field of a line.
 
-    Raises ValueError where it isn't one field, or declared as anything but a string.
+    Raises ValueError if it isn't one field, or is declared as anything but a string.
 
     Examples
     --------

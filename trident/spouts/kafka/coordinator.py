@@ -1,4 +1,4 @@
-"""Which partitions there are, where each begins, and how far it can be read now."""
+"""Finds the partitions of a stream, where each begins, and how far it can be read now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
 _FRESH = 5.0
-"""Seconds for which what was learnt of the ends of partitions tells the lag."""
+"""Seconds for which the known ends of partitions give the lag."""
 
 
 class KafkaCoordinator(PartitionCoordinator):
@@ -38,7 +38,7 @@ class KafkaCoordinator(PartitionCoordinator):
         self._known: Mapping[str, Any] | None = None
         self._strategies: dict[Place, str] = {}
         self._begins: dict[Place, int] = {}
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._ends_of_lag: tuple[float, Mapping[Place, int | str]] = 0.0, {}
         self._asks_for_lag = SharedCall(self._ask_for_lag, _FRESH)
         self._held_back: int | None = None
@@ -46,7 +46,7 @@ class KafkaCoordinator(PartitionCoordinator):
 
     def follow(self, metadata: Mapping[str, Any]) -> None:
         if self._known is None:
-            self._told = set(_losses(metadata))
+            self._logged = set(_losses(metadata))
         self._known = metadata
 
     def isReady(self, txid: int) -> bool:
@@ -62,7 +62,7 @@ class KafkaCoordinator(PartitionCoordinator):
         known = self._known or {}
         for place, end in self._ends.items():
             said = known.get(_name(place))
-            # Also one that ends before it was read to, or has another topic's id: the reader tells.
+            # Also if it ends before that, or has another topic's id: the reader finds out why.
             if isinstance(end, int) and (
                 said is None or said["next"] != end or said["topic"] != self._topics[place[0]]
             ):
@@ -70,11 +70,11 @@ class KafkaCoordinator(PartitionCoordinator):
         return False
 
     def lag(self, txid: int) -> int | None:
-        """Return how many records are behind those that are emitted, as known now.
+        """Return how many records follow those that are emitted, as is known now.
 
-        What a batch asked for is known; while one takes long, or waits for a store, another thread
-        asks, and the next call knows. Offsets are counted: those that compaction took, and markers
-        of transactions, as well.
+        A batch asks for the ends of its partitions. While a batch takes long, or waits for a store,
+        another thread asks, for the next call. Offsets are counted, including compacted ones and
+        markers of transactions.
         """
         asked, ends = self._ends_of_lag
         if not asked:
@@ -96,11 +96,10 @@ class KafkaCoordinator(PartitionCoordinator):
         self._ends_of_lag = monotonic(), ends
 
     def held_back(self) -> int | None:
-        """Return how many offsets are behind the last stable one: of transactions that are open,
-        and of whatever follows them.
+        """Return how many offsets follow the last stable one: those of open transactions, and all
+        after them.
 
-        Another thread asks for it, every 5 seconds at most, and only for those who want to know; so
-        it is as known at the call before.
+        A call has another thread ask, every 5 seconds at most, and returns what is known so far.
         """
         if not self._places:
             return None  # no batch has asked yet
@@ -112,7 +111,7 @@ class KafkaCoordinator(PartitionCoordinator):
     def _ask_for_held_back(self) -> None:
         asked = dict.fromkeys(self._places, "LATEST")
         ends = self._offsets(asked, committed=False)
-        # Asked last, so that what was committed meanwhile is not held back.
+        # Asked last, so that records committed meanwhile don't count as held back.
         stable = self._offsets(asked)
         pairs = [(end, stable.get(place)) for place, end in ends.items()]
         known = [
@@ -148,8 +147,8 @@ class KafkaCoordinator(PartitionCoordinator):
 
     def success(self, token: Token) -> None:
         for loss in _losses(self._known or {}):
-            if loss not in self._told:
-                self._told.add(loss)
+            if loss not in self._logged:
+                self._logged.add(loss)
                 _logger.warning("%s; the stream goes on without", loss)
 
     def _ask(self) -> None:
@@ -161,7 +160,7 @@ class KafkaCoordinator(PartitionCoordinator):
         self._ends_of_lag = monotonic(), self._ends
         failed = [end for end in self._ends.values() if isinstance(end, str)]
         if failed:
-            self._refreshed = None  # perhaps they are gone
+            self._refreshed = None  # perhaps they were removed
             if len(failed) == len(self._ends):
                 raise SourceUnavailableError(self._settings.place, failed[0])
         self._asked_anew = True
@@ -173,14 +172,14 @@ class KafkaCoordinator(PartitionCoordinator):
         for topic, described in self._described(names).items():
             found[topic] = _topic_id(described)
             places += [(topic, partition.id) for partition in described.partitions]
-        gone = set(self._places) - set(places)
-        if gone:
+        removed = set(self._places) - set(places)
+        if removed:
             _logger.warning(
-                "%s: gone, and read no more: %s",
-                *(self._settings.place, ", ".join(sorted(map(_name, gone)))),
+                "%s: removed, and read no more: %s",
+                *(self._settings.place, ", ".join(sorted(map(_name, removed)))),
             )
-        # What is there when a stream begins is read as it was told to; what comes later from its
-        # first record on.
+        # The strategy is for partitions that exist when a stream begins. Later ones are read from
+        # their first record.
         known = self._known or {}
         for place in places:
             if _name(place) not in known:
@@ -188,8 +187,8 @@ class KafkaCoordinator(PartitionCoordinator):
                 strategy = "EARLIEST" if late else self._settings.first_poll.otherwise
                 self._strategies.setdefault(place, strategy)
         self._topics, self._places, self._listed = found, sorted(places), True
-        # What is missing may only be on its way, as after a broker's start: then look again soon.
-        self._refreshed = None if gone or len(found) < len(names) else monotonic()
+        # A missing topic may appear soon, as after a broker's start: look again at once.
+        self._refreshed = None if removed or len(found) < len(names) else monotonic()
 
     def _unavailable(self, error: Exception) -> SourceUnavailableError:
         advice = START if is_away(error.args[0]) else ""
@@ -244,13 +243,13 @@ class KafkaCoordinator(PartitionCoordinator):
         offsets = self._settings.offsets
         self._begins.update({each: offsets[_name(each)] for each in due if _name(each) in offsets})
         self._begins.update(self._committed(due))
-        left = {place: strategy for place, strategy in due.items() if place not in self._begins}
-        for place, offset in self._offsets(left).items():
+        others = {place: strategy for place, strategy in due.items() if place not in self._begins}
+        for place, offset in self._offsets(others).items():
             if isinstance(offset, int):
                 self._begins[place] = offset
 
     def _committed(self, due: Mapping[Place, str]) -> dict[Place, int]:
-        """Where a consumer group has committed an offset, there."""
+        """The offsets that the consumer group has committed."""
         group = self._settings.group
         strategy = self._settings.first_poll.otherwise
         if group is None or strategy not in due.values():
@@ -270,7 +269,8 @@ class KafkaCoordinator(PartitionCoordinator):
     def _offsets(
         self, asked: Mapping[Place, str], *, committed: bool = True
     ) -> dict[Place, int | str]:
-        """Offsets by place up to which may be read, or if not `committed` all; or why not."""
+        """The offset asked for of each place, or its error; the latest one of committed
+        transactions, or if not `committed` of all."""
         if not asked:
             return {}
         kafka, settings = driver(), self._settings
@@ -297,7 +297,7 @@ class KafkaCoordinator(PartitionCoordinator):
             except kafka.KafkaException as error:
                 found[place] = _problem(error)
             else:
-                if found[place] == -1:  # no record is as young
+                if found[place] == -1:  # no record is that new
                     late.append(place)
         return {**found, **self._offsets(dict.fromkeys(late, "LATEST"))}
 
@@ -312,8 +312,8 @@ def _topic_id(described: Any) -> str | None:
 
 
 def _problem(error: Exception) -> str:
-    [told] = error.args
-    return f"{told.name()}: {told.str()}"
+    [cause] = error.args
+    return f"{cause.name()}: {cause.str()}"
 
 
 def _losses(metadata: Mapping[str, Any]) -> Iterable[str]:
@@ -327,7 +327,7 @@ def _losses(metadata: Mapping[str, Any]) -> Iterable[str]:
 
 @dataclass(frozen=True, order=True)
 class KafkaPartition:
-    """One partition when a batch began; pickles. Its `end` is None where it is `away`."""
+    """One partition when a batch began; pickles. Its `end` is None if it is `away`."""
 
     topic: str
     partition: int
@@ -338,3 +338,7 @@ class KafkaPartition:
 
     def getId(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition

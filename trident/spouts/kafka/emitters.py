@@ -22,9 +22,9 @@ from trident.states.values import Token
 class _KafkaEmitter(PartitionEmitter):
     """What emitters of both kinds do; may live in any process.
 
-    What is said of a partition: the offset where its batch began, the one where the next begins,
-    how many records lay between, and the topic's id; and where there were such, what was lost and
-    how many did not decode.
+    The metadata of a partition: the offset at which its batch began, the one at which the next
+    begins, how many records were between them, and the topic's id. If any, also what was lost and
+    how many records did not decode.
     """
 
     def __init__(self, settings: KafkaSettings) -> None:
@@ -33,25 +33,24 @@ class _KafkaEmitter(PartitionEmitter):
         self._rejected = rejecting(settings)
 
     def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
-        return sorted(allPartitionInfo, key=lambda each: (each.topic, each.partition))
+        return sorted(allPartitionInfo, key=lambda each: each.place)
 
     def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
-        self._reader.keep((each.topic, each.partition) for each in partitionResponsibilities)
+        self._reader.keep(each.place for each in partitionResponsibilities)
 
     def _emit_new(
         self, collector: SpoutCollector, partition: KafkaPartition, last: Any
     ) -> dict[str, Any] | None:
-        """Emit what follows the last batch; None where nothing new is there, so no replay waits."""
-        end = self._end_of(partition)
+        """Emit what follows the last batch; None if that is nothing, so no replay waits for it."""
+        end, place = self._end_of(partition), partition.place
         if last is not None and (last["next"], last["topic"]) == (end, partition.topic_id):
             return None
-        place = partition.topic, partition.partition
         losses: list[str] = []
         start = self._start(partition, last, losses)
         fetched = Fetched([], start)
         while start != end:
             try:
-                # Where the end is before the start, what is at the start tells whether it was cut.
+                # If the end is before the start, a look at the start shows whether it was cut.
                 until = end if start < end else start + 1
                 fetched = self._reader.read(place, start, until, self._settings.max_records)
                 break
@@ -79,11 +78,11 @@ class _KafkaEmitter(PartitionEmitter):
         if not count:
             return
         self._end_of(partition)
-        place = partition.topic, partition.partition
+        place = partition.place
         batch = f"of the {count} records from offset {first} to {following - 1}, which are to be "
         batch += "emitted again,"
         if said["topic"] != partition.topic_id:
-            self._lose(place, f"{batch} all are gone: the topic was deleted and made anew")
+            self._lose(place, f"{batch} none is left: the topic was deleted and made anew")
             return
         try:
             messages = self._reader.read_exactly(place, first, following)
@@ -118,14 +117,13 @@ class _KafkaEmitter(PartitionEmitter):
             return partition.begin
         if last["topic"] == partition.topic_id:
             return int(last["next"])
-        place = partition.topic, partition.partition
         problem = f"the topic was deleted and made anew, when it was read to offset {last['next']}"
-        losses.append(self._lose(place, problem))
-        return self._reader.bounds(place)[0]
+        losses.append(self._lose(partition.place, problem))
+        return self._reader.bounds(partition.place)[0]
 
     def _moved(self, partition: KafkaPartition, start: int, losses: list[str]) -> int:
         """Where to go on when `start` is out of range."""
-        place = partition.topic, partition.partition
+        place = partition.place
         low, high = self._reader.bounds(place)
         if start < low:
             problem = f"offsets {start} to {low - 1} were deleted before they were read"

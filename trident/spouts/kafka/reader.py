@@ -1,4 +1,4 @@
-"""Reading partitions in one process: one consumer, told by us where to read what."""
+"""Reading partitions in one process: one consumer, whose positions we choose."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Place = tuple[str, int]
 
 
 class OffsetOutOfRange(Exception):
-    """What is to be read isn't there any more, or never was."""
+    """The records to read don't exist any more, or never did."""
 
 
 class Fetched(NamedTuple):
-    """Some records of a partition, and where to go on behind them, and behind what is no record."""
+    """Some records of a partition, and the offset after them, and after what is no record."""
 
     messages: list[Any]
     next: int
@@ -30,19 +30,19 @@ class Fetched(NamedTuple):
 
 @dataclass
 class _Ahead:
-    """What was read of a partition and not handed out yet."""
+    """Records that were read of a partition and not handed out yet."""
 
     position: int
-    """Where what is ahead begins."""
+    """The offset at which they begin."""
     messages: list[Any] = field(default_factory=list)
     end: int | None = None
-    """Where the partition ends, as long as nothing was read behind."""
+    """The end of the partition, if nothing was read after it."""
     failure: Any = None
     paused: bool = False
 
     @property
     def reached(self) -> int:
-        """How far it is known what there is."""
+        """The offset up to which the partition is known."""
         last = self.messages[-1].offset() + 1 if self.messages else self.position
         return last if self.end is None else max(last, self.end)
 
@@ -57,7 +57,8 @@ class _Ahead:
 
 
 class KafkaReader:
-    """Reads any partitions, one after the other; keeps what comes in of others; connects late."""
+    """Reads any partitions, one after the other, and keeps records that arrive of others; connects
+    late."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -66,13 +67,13 @@ class KafkaReader:
         self._trouble = ""
 
     def keep(self, places: Iterable[Place]) -> None:
-        """Read no other partitions any more."""
+        """Read only these partitions from now on."""
         for place in self._ahead.keys() - set(places):
             self._drop(place)
 
     def read(self, place: Place, start: int, until: int, limit: int) -> Fetched:
-        """Read from `start`: up to `limit` records, fewer only at `until`; OffsetOutOfRange if
-        gone."""
+        """Read from `start`: up to `limit` records, fewer only at `until`; raises OffsetOutOfRange
+        if they were removed."""
         ahead = self._read_from(place, start)
         if self._await(place, ahead, until, limit) or ahead.messages:
             return ahead.take(limit)
@@ -105,17 +106,17 @@ class KafkaReader:
         self._ahead = {}
 
     def _await(self, place: Place, ahead: _Ahead, until: int, limit: int | None) -> bool:
-        """Poll until enough is there; False where that takes too long."""
+        """Poll until enough has arrived; return False if that takes too long."""
         deadline = monotonic() + self._settings.poll_timeout
         while True:
             if ahead.failure is not None:
                 self._fail(place, ahead)
             if ahead.reached >= until or (limit is not None and len(ahead.messages) >= limit):
                 return True
-            left = deadline - monotonic()
-            if left <= 0:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
                 return False
-            self._poll(place, left)
+            self._poll(place, remaining)
 
     def _poll(self, place: Place, seconds: float) -> None:
         consumer = self._consumer
@@ -140,7 +141,7 @@ class KafkaReader:
         self._hold_back(place)
 
     def _hold_back(self, place: Place) -> None:
-        """Let those partitions wait of which enough is there."""
+        """Pause partitions with enough records."""
         enough = 2 * self._settings.max_records
         for other, ahead in self._ahead.items():
             if other != place and not ahead.paused and len(ahead.messages) >= enough:
@@ -148,13 +149,13 @@ class KafkaReader:
                 ahead.paused = True
 
     def _go_on(self, place: Place) -> None:
-        """Let a partition that was held back come in again."""
+        """Resume a partition that was paused."""
         if self._ahead[place].paused:
             self._consumer.resume([driver().TopicPartition(*place)])
             self._ahead[place].paused = False
 
     def _read_from(self, place: Place, start: int) -> _Ahead:
-        """What is ahead from `start` on."""
+        """The records ahead from `start` on."""
         ahead = self._ahead.get(place)
         if ahead is not None and ahead.position == start and ahead.failure is None:
             if len(ahead.messages) < self._settings.max_records:
@@ -167,7 +168,7 @@ class KafkaReader:
 
     def _drop(self, place: Place) -> None:
         if place in self._ahead:
-            self._go_on(place)  # one that waits would do so still, when it is assigned anew
+            self._go_on(place)  # it would still be paused when it is assigned anew
             del self._ahead[place]
             self._consumer.incremental_unassign([driver().TopicPartition(*place)])
 

@@ -17,7 +17,7 @@ Decoder = Callable[[bytes], Any]
 class KafkaRecord(NamedTuple):
     """One record, as a translator is given it; key and value are decoded.
 
-    Where a record does not decode, what is told of it by ``on_error`` has them as bytes.
+    If a record does not decode, ``on_error`` gets it with both as bytes.
     """
 
     topic: str
@@ -26,7 +26,7 @@ class KafkaRecord(NamedTuple):
     key: Any
     value: Any
     timestamp: int | None
-    """Milliseconds since 1970, as the producer or the broker set it; None where neither has."""
+    """Milliseconds since 1970, as the producer or the broker set it; None if neither has."""
     headers: Sequence[tuple[str, bytes | None]]
 
 
@@ -54,7 +54,7 @@ DECODERS: dict[str, tuple[Decoder, str | None]] = {
     "long": (_long, "long"),
     "json": (json.loads, None),
 }
-"""What key and value may be decoded by, with the type that comes of it."""
+"""The decoders of keys and values by name, each with the type of its results."""
 
 COLUMNS = ("topic", "partition", "offset", "key", "value", "timestamp")
 DEFAULT = ("topic", "partition", "offset", "key", "value")
@@ -66,7 +66,7 @@ def decoder_of(kind: str | Decoder) -> Decoder:
 
 
 def typed(fields: Fields, key: str | Decoder, value: str | Decoder) -> Fields:
-    """The fields of records that no translator makes, with the types that are known."""
+    """The fields of records without a translator, with the types that are known."""
     known = dict(_TYPES)
     for name, kind in (("key", key), ("value", value)):
         found = DECODERS[kind][1] if isinstance(kind, str) else None
@@ -77,7 +77,7 @@ def typed(fields: Fields, key: str | Decoder, value: str | Decoder) -> Fields:
 
 @dataclass(frozen=True)
 class Translation:
-    """How records become tuples: by a translator, which may leave some out, or as columns."""
+    """How records become tuples: by a translator, which may skip some, or as columns."""
 
     names: tuple[str, ...]
     key: str | Decoder
@@ -90,7 +90,7 @@ class Translation:
         collector: SpoutCollector,
         failed: Callable[[KafkaRecord, Exception], None],
     ) -> None:
-        """Emit what the driver's messages hold; `failed` is told what doesn't decode."""
+        """Emit the driver's messages; call `failed` with each that doesn't decode."""
         columns = None if self.translator else self._columns(messages)
         if columns is not None:
             collector.emitColumns(columns)
@@ -107,7 +107,7 @@ class Translation:
                 collector.emit(values)
 
     def _columns(self, messages: Sequence[Any]) -> dict[str, list[Any]] | None:
-        """The columns; None where some record doesn't decode: one by one they tell which."""
+        """The columns; None if some record doesn't decode: one by one shows which."""
         keys = (message.key() for message in messages)
         values = (message.value() for message in messages)
         made: dict[str, Callable[[], list[Any]]] = {

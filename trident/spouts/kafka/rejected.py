@@ -1,4 +1,4 @@
-"""What becomes of records that don't decode: an error, nothing, or a dead letter."""
+"""Takes records that don't decode: as an error, as nothing, or as a dead letter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trident.states.errors import TridentError
 
 
 class Rejected:
-    """Passes records over, and counts them."""
+    """Skips records, and counts them."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -23,7 +23,7 @@ class Rejected:
         self._count += 1
 
     def settle(self) -> int:
-        """Return how many were taken since the last call, when what was done is done for good."""
+        """Return how many were taken since the last call, once their letters are confirmed."""
         count, self._count = self._count, 0
         return count
 
@@ -37,15 +37,15 @@ class _Failing(Rejected):
         raise KafkaRecordError(record.topic, record.partition, record.offset, problem) from error
 
 
-class _Told(Rejected):
+class _Handling(Rejected):
     """Hands them to a function of the user's."""
 
-    def __init__(self, told: OnRecordError) -> None:
+    def __init__(self, handle: OnRecordError) -> None:
         super().__init__()
-        self._told = told
+        self._handle = handle
 
     def take(self, record: KafkaRecord, error: Exception) -> None:
-        self._told(record, error)
+        self._handle(record, error)
         super().take(record, error)
 
 
@@ -62,13 +62,13 @@ class _DeadLetters(Rejected):
     def take(self, record: KafkaRecord, error: Exception) -> None:
         if self._producer is None:
             self._producer = driver().Producer(self._settings.admin())
-        from_where = {
+        origin = {
             "trident.topic": record.topic,
             "trident.partition": record.partition,
             "trident.offset": record.offset,
             "trident.error": f"{type(error).__name__}: {error}",
         }
-        headers = [(name, str(told).encode()) for name, told in from_where.items()]
+        headers = [(name, str(value).encode()) for name, value in origin.items()]
         letter = {
             "topic": self._topic,
             "key": record.key,
@@ -85,9 +85,9 @@ class _DeadLetters(Rejected):
 
     def settle(self) -> int:
         if self._producer is not None:
-            left = self._producer.flush(self._settings.poll_timeout)
+            unsent = self._producer.flush(self._settings.poll_timeout)
             failures, self._failures = self._failures, []
-            if left or failures:
+            if unsent or failures:
                 self._producer.purge()
                 problem = failures[0] if failures else "no answer in time"
                 place = f"Kafka at {self._settings.servers}, topic {self._topic}"
@@ -104,11 +104,11 @@ class _DeadLetters(Rejected):
 
 
 def rejecting(settings: KafkaSettings) -> Rejected:
-    """Return what takes the records of a stream that don't decode."""
+    """Return the object that takes the records of a stream that don't decode."""
     if isinstance(settings.on_error, DeadLetterTopic):
         return _DeadLetters(settings.on_error.topic, settings)
     if callable(settings.on_error):
-        return _Told(settings.on_error)
+        return _Handling(settings.on_error)
     return Rejected() if settings.on_error == "skip" else _Failing()
 
 
@@ -134,7 +134,7 @@ class KafkaRecordError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class KafkaDataLossError(TridentError):
-    """Records that the stream has not read to their end are no longer there."""
+    """Records were removed before the stream has read them."""
 
     topic: str
     """The topic."""

@@ -1,4 +1,4 @@
-"""What a stream from Kafka is told: where, what, from when, how much, and how clients connect."""
+"""The settings of a stream from Kafka: brokers, topics, begin, sizes, and how clients connect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from trident.spouts.kafka.records import OnRecordError, Translation
 from trident.tuples.fields import Fields
 
 FIXED: Mapping[str, Any] = {
-    # How far the stream has come is in its own log, and a partition is read by whom that says.
+    # The stream's own log knows its offsets and which process reads a partition.
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    # Records that are gone are an error, or told; never passed over by the driver.
+    # Removed records are an error, or are logged; the driver must not skip them.
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
 }
@@ -24,7 +24,7 @@ FIXED: Mapping[str, Any] = {
 _DEFAULTS: Mapping[str, Any] = {
     "group.id": "trident",
     "isolation.level": "read_committed",
-    # The end of a partition behind a transaction's marker shows only when such a wait is over.
+    # After a transaction's marker the end of a partition is known only after such a wait.
     "fetch.wait.max.ms": 50,
     # A queue that was full is filled again at once, not after a second.
     "fetch.queue.backoff.ms": 20,
@@ -34,12 +34,12 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class DeadLetterTopic:
-    """Where records go that don't decode: a topic of the same cluster, which has to exist.
+    """A topic for records that don't decode, in the same cluster; it has to exist.
 
-    A dead letter has the record's key, value and headers, and headers that tell where it is from:
+    A dead letter has the record's key, value and headers, and headers with its origin:
     ``trident.topic``, ``trident.partition``, ``trident.offset`` and ``trident.error``. It is
-    confirmed before its batch goes on, and sent again where the batch is emitted again: topic,
-    partition and offset tell duplicates.
+    confirmed before its batch goes on, and sent again if the batch is emitted again: duplicates
+    have the same topic, partition and offset.
 
     Parameters
     ----------
@@ -60,8 +60,7 @@ OnError = Literal["fail", "skip"] | OnRecordError | DeadLetterTopic
 
 @dataclass(frozen=True, repr=False)
 class KafkaSettings:
-    """All that is known of a stream from Kafka: the checked parameters of
-    :meth:`KafkaSpout.opaque`."""
+    """The checked parameters of :meth:`KafkaSpout.opaque`."""
 
     servers: str
     topics: tuple[str, ...] | re.Pattern[str]
@@ -76,15 +75,15 @@ class KafkaSettings:
     partition_refresh: float
     client: Mapping[str, Any]
     offsets: Mapping[str, int] = field(default_factory=dict)
-    """Where to begin in some partitions, by ``topic-partition``, whatever the strategy."""
+    """The first offsets of some partitions, by ``topic-partition``, whatever the strategy."""
 
     def __repr__(self) -> str:
-        # Names only: there is no telling which values are secret.
+        # Names only, as any value may be secret.
         return f"<{self.place}, client settings: {', '.join(sorted(self.client)) or 'none'}>"
 
     @property
     def place(self) -> str:
-        """What is read, for errors."""
+        """The topics and their brokers, for errors."""
         topics = self.topics
         what = topics.pattern if isinstance(topics, re.Pattern) else ", ".join(topics)
         return f"Kafka at {self.servers}, {what}"
@@ -112,11 +111,11 @@ class KafkaSettings:
 
 
 class FirstPollOffsetStrategy(Enum):
-    """Where to begin in the partitions that there are when a stream runs for the first time.
+    """Where a stream begins, when it first runs, in the partitions that exist then.
 
-    A partition that the log knows goes on where its last committed batch ended, whatever the
-    strategy: a checkpoint is what Storm calls a deployment. A partition, or topic, that appears
-    later begins at its first record, or some would never be read.
+    A partition that the log knows goes on after its last committed batch, whatever the strategy: a
+    checkpoint is what Storm calls a deployment. A partition, or topic, that appears later begins at
+    its first record, or some would never be read.
 
     Examples
     --------
@@ -125,18 +124,18 @@ class FirstPollOffsetStrategy(Enum):
     """
 
     EARLIEST = "EARLIEST"
-    """At the first record that there is."""
+    """At the first existing record."""
     LATEST = "LATEST"
-    """Behind the last one."""
+    """After the last one."""
     TIMESTAMP = "TIMESTAMP"
-    """At the first record as young as ``timestamp``, or behind the last one."""
+    """At the first record from ``timestamp`` on, or after the last one."""
     UNCOMMITTED_EARLIEST = "UNCOMMITTED_EARLIEST"
-    """Where the consumer group of the setting ``group.id`` has committed an offset, there, to
-    take over from another consumer; else as EARLIEST. Nothing is ever committed to the group."""
+    """At the offset that the consumer group of the setting ``group.id`` has committed, to take
+    over from another consumer; without one as EARLIEST. Nothing is ever committed to the group."""
     UNCOMMITTED_LATEST = "UNCOMMITTED_LATEST"
-    """Likewise, else as LATEST."""
+    """Likewise; without such an offset as LATEST."""
     UNCOMMITTED_TIMESTAMP = "UNCOMMITTED_TIMESTAMP"
-    """Likewise, else as TIMESTAMP."""
+    """Likewise; without such an offset as TIMESTAMP."""
 
     @property
     def prefers_committed(self) -> bool:

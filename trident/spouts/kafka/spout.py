@@ -38,12 +38,12 @@ Topics = str | Sequence[str] | re.Pattern[str]
 Deserializer = str | Decoder
 _MOST_RECORDS = 250_000
 _BYTES_A_RECORD = 256 << 10
-"""Of free memory, for each record of a partition: a batch has several partitions, and twice as many
-records are fetched ahead."""
+"""How much free memory each record of a partition needs: a batch has several partitions, and twice
+as many records are fetched ahead."""
 
 
 class OfKafka:
-    """What the spouts of both kinds have in common."""
+    """The part that the spouts of both kinds share."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
@@ -57,8 +57,8 @@ class OfKafka:
     def from_history(self, since: str | None) -> Self:
         """Return the spout as a rebuild runs it.
 
-        It begins at ``"earliest"``, at a time (ISO 8601), or at offsets: ``{"topic": {"0": 17}}``,
-        with all partitions that are left out from their first record on.
+        It begins at ``"earliest"``, at a time (ISO 8601), or at offsets: ``{"topic": {"0": 17}}``.
+        Partitions without an offset begin at their first record.
         """
         history = copy(self)
         records = max(self.settings.max_records, _most_records())
@@ -67,13 +67,13 @@ class OfKafka:
 
 
 def _most_records() -> int:
-    """How many records of a partition a batch of history may hold, for the memory that is free."""
+    """How many records of a partition a batch of history may hold in the free memory."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(_MOST_RECORDS, free // _BYTES_A_RECORD)
 
 
 def _beginning(since: str | None) -> dict[str, Any]:
-    """The settings of what ``--from`` says."""
+    """The settings that ``--from`` asks for."""
     if since is None:
         return {}
     given: dict[str, Any] = {"first_poll": FirstPollOffsetStrategy.EARLIEST, "timestamp": None}
@@ -93,7 +93,7 @@ def _beginning(since: str | None) -> dict[str, Any]:
             raise ValueError("an offset is below 0")
     except (ValueError, TypeError, AttributeError):
         allowed = ["earliest", "2026-01-31T12:00:00+00:00", '{"topic": {"0": 17}}']
-        raise UsageError("--from: a Kafka stream begins at none such:", since, allowed) from None
+        raise UsageError("--from: a Kafka stream can't begin at", since, allowed) from None
     return {**given, "offsets": offsets}
 
 
@@ -142,39 +142,40 @@ class KafkaSpout:
         partition_refresh: float = 30.0,
         settings: Mapping[str, Any] | None = None,
     ) -> KafkaTridentSpoutOpaque:
-        """Return a spout whose batches, replayed, may hold other records; none is lost or doubled.
+        """Return a spout whose replayed batches may hold other records; none is lost or doubled.
 
-        Exact with opaque state. It goes on without partitions that are away, and behind records
-        that retention has deleted before they were read: the log ``trident`` tells which.
+        Exact with opaque state. It goes on without partitions that are away, and after records that
+        retention has deleted before they were read: the log ``trident`` names both.
 
         Parameters
         ----------
         servers : str or sequence of str
             Brokers to begin with, ``"host:port"``.
         topics : str, sequence of str, or compiled pattern
-            The topics; of a pattern, all whose whole name matches, also those made later.
+            The topics; with a pattern all topics whose whole name matches, also later ones.
         first_poll : FirstPollOffsetStrategy or str
-            Where to begin when the log knows nothing of the stream.
+            Where to begin if the log doesn't know the stream.
         timestamp : int or datetime, optional
-            For the strategies of a TIMESTAMP, in milliseconds since 1970.
+            For the strategies with a TIMESTAMP, in milliseconds since 1970.
         fields : Fields, str, or iterable of str, optional
-            Without a translator which values of a record a tuple has, out of topic, partition,
+            Without a translator the values of a record that a tuple has, out of topic, partition,
             offset, key, value and timestamp (all but the last by default); these are emitted as
-            columns. With one, the names, and if you like types, of what it returns.
+            columns. With one, the names, and if you like types, of the values that it returns.
         translator : callable, optional
-            Is given a :class:`KafkaRecord`, and returns a tuple's values, or None for no tuple.
-            Called where the partition is read, on Spark by a task; so it has to pickle.
+            Takes a :class:`KafkaRecord`, and returns a tuple's values, or None for no tuple. Called
+            by the process that reads the partition, on Spark by a task; so it has to pickle.
         key, value : str or callable
-            What decodes them: ``"string"`` (UTF-8), ``"bytes"``, ``"long"`` (8 bytes), ``"json"``,
-            or a function of bytes. An absent key or value is None.
+            Their decoder: ``"string"`` (UTF-8), ``"bytes"``, ``"long"`` (8 bytes), ``"json"``, or a
+            function of bytes. An absent key or value is None.
         max_records : int
             How many records of each partition a batch holds at most.
         on_error : str, callable or DeadLetterTopic
-            What becomes of a record whose decoding or translation raises: ``"fail"`` stops the run
-            and names it; ``"skip"`` passes it over; a function is given the record, undecoded, and
-            the error; a :class:`DeadLetterTopic` keeps it. The log ``trident`` tells how many.
+            What to do with a record if its decoding or translation raises: ``"fail"`` stops the
+            run and names it; ``"skip"`` skips it; a function gets the record, undecoded, and the
+            error; a :class:`DeadLetterTopic` keeps it. The log ``trident`` says how many.
         fail_on_data_loss : bool
-            Whether to stop, rather than go on and tell, where records are gone that weren't read.
+            Whether to stop if records were removed before they were read. Otherwise the stream goes
+            on, and logs it.
         poll_timeout : float
             Seconds to wait for an answer before a partition counts as away.
         partition_refresh : float
@@ -190,7 +191,7 @@ class KafkaSpout:
         Notes
         -----
         Only records of committed transactions are read, unless ``isolation.level`` says otherwise.
-        No offset is committed to Kafka: how far the stream has come is in its log.
+        No offset is committed to Kafka: the stream's own log knows how far it has come.
 
         Examples
         --------
@@ -218,11 +219,11 @@ class KafkaSpout:
         partition_refresh: float = 30.0,
         settings: Mapping[str, Any] | None = None,
     ) -> KafkaTridentSpoutTransactional:
-        """Return a spout whose batches, replayed, hold the same records.
+        """Return a spout whose replayed batches hold the same records.
 
-        Exact with transactional and opaque state. A batch waits for partitions that are away. One
-        that is to be emitted again, and of which retention or compaction has removed records since,
-        stops the run: where ``fail_on_data_loss=False`` it goes on with those that are left.
+        Exact with transactional and opaque state. A batch waits for partitions that are away. If a
+        batch has to be emitted again, and retention or compaction has removed records of it since,
+        the run stops; with ``fail_on_data_loss=False`` it goes on with the others.
 
         The parameters are those of :meth:`opaque`.
 
@@ -235,7 +236,7 @@ class KafkaSpout:
 
 
 def _checked(**given: Any) -> KafkaSettings:
-    """The settings of what both kinds of spout are given."""
+    """The settings of a spout of either kind."""
     key, value, translator = given["key"], given["value"], given["translator"]
     names = Fields.of(DEFAULT if given["fields"] is None else given["fields"])
     for which, kind in (("key", key), ("value", value)):
@@ -257,8 +258,8 @@ def _checked(**given: Any) -> KafkaSettings:
         if isinstance(found, bool) or not isinstance(found, int | float) or found < least:
             raise UsageError(f"KafkaSpout: {name}= is {described(found)}; at least {least} is due")
     on_error, servers = given["on_error"], given["servers"]
-    told = callable(on_error) or isinstance(on_error, DeadLetterTopic)
-    if not told and on_error not in ("fail", "skip"):
+    handled = callable(on_error) or isinstance(on_error, DeadLetterTopic)
+    if not handled and on_error not in ("fail", "skip"):
         advice = "Or a function, or a DeadLetterTopic."
         raise UsageError("KafkaSpout: on_error=", str(on_error), ["fail", "skip"], advice)
     client = dict(given["settings"] or {})
