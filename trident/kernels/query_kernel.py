@@ -32,10 +32,8 @@ class QueryKernel:
         """Look each tuple up in the `view` of a state; a block without tuples asks nothing."""
         if not block.length:
             return block
-        given = made_tuples(self.operation, self.inputs, block)
-        with task.at(self.step):
-            results = retrieve(self.operation, view, given)
-        return self.emit(block, given, results, task)
+        given = self.given(block)
+        return self.emit(block, given, self.retrieve(view, given, task), task)
 
     def given(self, block: Block) -> Sequence[Any]:
         """The tuples of a block, as the query is handed them."""

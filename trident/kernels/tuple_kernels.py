@@ -168,7 +168,7 @@ class FlatMapKernel(ExpandingKernel):
         width, execute = len(self.outputs), self.operation.execute
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
-            of_each = [list(check_flat_rows(name, execute(row), width)) for row in pending]
+            of_each = [check_flat_rows(name, execute(row), width) for row in pending]
         columns = columns_of(self.outputs, list(chain.from_iterable(of_each)))
         return block.repeated(list(map(len, of_each)), self.carried).added(columns)
 

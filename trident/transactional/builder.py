@@ -151,10 +151,16 @@ class Bolts:
         self.components[id] = declared
         return BoltDeclarer(self.components, declared)
 
-    def compile(self, topology: TridentTopology, source: Stream) -> Stream:
+    def compile(
+        self, topology: TridentTopology, source: Stream, parallelism: int | None = None
+    ) -> Stream:
         """Add the steps of all bolts to a topology; return what the last one emits."""
-        emitted = {self._source: source}
-        last = source
+        names = ", ".join(source.getOutputFields().names)
+        carry = Carry(source_of(self._source, DEFAULT_STREAM))
+        last = source.each(names, carry, CARRIED).project(NAMES)
+        if parallelism is not None:
+            last = last.parallelismHint(parallelism)
+        emitted = {self._source: last}
         for bolt in list(self.components.values())[1:]:
             last = emitted[bolt.id] = self._add_steps(topology, emitted, bolt)
         return last
@@ -251,7 +257,6 @@ class TransactionalTopologyBuilder:
         self, id: str, spoutId: str, spout: Any, spoutParallelism: int | None = None
     ) -> None:
         self._id = id
-        self._spout_id = spoutId
         self._spout = spout
         self._parallelism = spoutParallelism
         fields = Fields.of(spout.getOutputFields())
@@ -289,10 +294,5 @@ class TransactionalTopologyBuilder:
         """
         topology = TridentTopology()
         stream = topology.newStream(self._id, self._spout)
-        carry = Carry(source_of(self._spout_id, DEFAULT_STREAM))
-        names = ", ".join(stream.getOutputFields().names)
-        carried = stream.each(names, carry, CARRIED).project(NAMES)
-        if self._parallelism is not None:
-            carried = carried.parallelismHint(self._parallelism)
-        self._bolts.compile(topology, carried)
+        self._bolts.compile(topology, stream, self._parallelism)
         return topology

@@ -11,7 +11,7 @@ from trident.operations.interfaces import CustomStreamGrouping, FlatMapFunction
 from trident.spouts.rich import DEFAULT_STREAM, OutputFieldsDeclarer
 from trident.transactional.bolts import BaseBasicBolt
 from trident.transactional.builder import Bolt, BoltDeclarer, Bolts
-from trident.transactional.carried import CARRIED, NAMES, Carry, source_of, unpack
+from trident.transactional.carried import unpack
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields, FieldsLike
 
@@ -93,9 +93,7 @@ class LinearDRPCTopologyBuilder:
             what = f"{self._function}: the last bolt emits [id, result], found the fields"
             raise PlanError(what, str(fields) or "none")
         requests = topology.newDRPCStream(self._function)
-        carry = Carry(source_of(_REQUESTS, DEFAULT_STREAM))
-        carried = requests.each("args", carry, CARRIED).project(NAMES)
-        answers = self._bolts.compile(topology, carried)
+        answers = self._bolts.compile(topology, requests)
         answers.flatMap(_Result(), "result")
         return topology
 
