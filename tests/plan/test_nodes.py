@@ -42,7 +42,7 @@ class Inventive(Odd):
 
 def with_step(kind: type[StepNode]) -> TridentTopology:
     topology = TridentTopology()
-    topology._builder.add(kind, parent=sentences(topology)._node)
+    topology._builder.add(kind, parents=(sentences(topology)._node,))
     return topology
 
 
@@ -66,19 +66,17 @@ def test_a_step_that_takes_what_is_not_there_is_refused(kind: Any, field: str) -
 class Joined(Node):
     """Has several parents, of which an engine must not take the first alone."""
 
-    parent: Node
     fields = Fields("made")
     makes = fields
     call_text = "joined()"
 
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return (self.parent, self.parent)
 
-
-@pytest.mark.parametrize("kind", [Odd, Joined])
-def test_a_step_of_a_query_that_the_local_engine_does_not_know_is_named(kind: Any) -> None:
+@pytest.mark.parametrize(("kind", "count"), [(Odd, 1), (Joined, 2)])
+def test_a_step_of_a_query_that_the_local_engine_does_not_know_is_named(
+    kind: Any, count: int
+) -> None:
     topology = TridentTopology()
-    topology._builder.add(kind, parent=topology.newDRPCStream("f")._node)
+    parent = topology.newDRPCStream("f")._node
+    topology._builder.add(kind, parents=(parent,) * count)
     with pytest.raises(PlanError, match=f"can't run a '{kind.__name__}'.*trident/job/"):
         topology.start()

@@ -145,6 +145,6 @@ def test_a_step_loses_no_input_of_which_one_output_is_taken(engine: Engine) -> N
 def test_a_step_that_an_engine_does_not_know_is_named_at_start(engine: Engine) -> None:
     topology = TridentTopology()
     stream = topology.newStream("s", FeederBatchSpout("a string"))
-    topology._builder.add(Odd, parent=stream._node)
+    topology._builder.add(Odd, parents=(stream._node,))
     with pytest.raises(PlanError, match=r"can't run a 'Odd'\. Tell it how, in trident/"):
         engine.start(topology)

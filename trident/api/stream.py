@@ -1180,7 +1180,7 @@ class TridentState(Published):
             raise PlanError(
                 "newValuesStream: the updater has no output fields for", self.name, (), advice
             )
-        return Stream(self._builder, self._builder.add(NewValuesNode, parent=self._node))
+        return Stream(self._builder, self._builder.add(NewValuesNode, parents=(self._node,)))
 
     def parallelismHint(self, parallelism: int) -> TridentState:
         """Update the state in this many partitions.
@@ -1193,7 +1193,7 @@ class TridentState(Published):
         if isinstance(self._node, StaticStateNode):
             advice = "Hint the stream that queries it."
             raise PlanError("parallelismHint: nothing updates the state", self.name, (), advice)
-        self._builder.add(HintNode, parent=self._node, parallelism=parallelism)
+        self._builder.add(HintNode, parents=(self._node,), parallelism=parallelism)
         return self
 
 

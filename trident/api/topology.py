@@ -285,7 +285,7 @@ class TridentTopology(Published):
         advice = "Write merge(one, other), of streams without groups."
         merged = self._nodes("merge", given, advice)
         names = None if outputs is None else Fields.of(outputs)
-        return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=names))
+        return Stream(self._builder, self._builder.add(MergeNode, parents=merged, outputs=names))
 
     @overload
     def join(

@@ -184,7 +184,7 @@ class _Compiler:
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
         letters = [node for node in nodes if isinstance(node, DeadLettersNode)]
-        self._dying = {each for node in letters for each in node.failing}
+        self._dying = {each for node in letters for each in node.parents}
         self._needed = needed_fields(nodes, [result] if result else (), self._dying)
         self._hints, self.refused = partitions_asked(nodes)
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
@@ -725,12 +725,12 @@ class _Compiler:
     @_rule.register
     def _(self, node: MergeNode) -> _Draft:
         names = self._needed[node]
-        columns = tuple([tuple(merged_names(node, each, names)) for each in node.merged])
-        counts = [self._of[parent].partitions for parent in node.merged]
+        columns = tuple([tuple(merged_names(node, each, names)) for each in node.parents])
+        counts = [self._of[parent].partitions for parent in node.parents]
         count = self._hints[node]
         if count is None and None not in counts:
             count = sum(each or 0 for each in counts) if set(counts) != {1} else 1
-        draft = self._begin(node, Union(columns, names.names), node.merged, count)
+        draft = self._begin(node, Union(columns, names.names), node.parents, count)
         return self._converted(draft, node)
 
     @_rule.register
@@ -738,9 +738,9 @@ class _Compiler:
         keys = tuple([key.names for key in node.keys])
         columns = {name: node.columns[name] for name in self._needed[node]}
         kernel = JoinKernel(step_name(node), keys, node.required, columns)
-        together = not self._spark or all(self._of[each].partitions == 1 for each in node.joined)
+        together = not self._spark or all(self._of[each].partitions == 1 for each in node.parents)
         count = self._hints[node] or (1 if together else None)
-        draft = self._begin(node, Join(kernel), node.joined, count)
+        draft = self._begin(node, Join(kernel), node.parents, count)
         return self._converted(draft, node)
 
     def _converted(self, draft: _Draft, node: Node) -> _Draft:

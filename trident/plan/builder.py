@@ -217,7 +217,7 @@ class Position(NamedTuple):
 
     def add(self, kind: type[N], /, **parts: Any) -> N:
         """Add a step behind this one."""
-        return self.builder.add(kind, parent=self.node, **parts)
+        return self.builder.add(kind, parents=(self.node,), **parts)
 
 
 def _factory(call: str, given: object) -> StateFactory:

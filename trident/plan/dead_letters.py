@@ -39,7 +39,7 @@ def with_dead_letters(plan: Plan, place: Any) -> Plan:
         advice = 'Add on_error="dead-letter", here or to the steps that it is meant for.'
         raise PlanError(what, "", (), advice)
     for group, steps in with_any.items():
-        letters = Position(builder, builder.add(DeadLettersNode, failing=steps))
+        letters = Position(builder, builder.add(DeadLettersNode, parents=steps))
         name = PREFIX + group
         if isinstance(place, Rows):
             writer = copy(place)

@@ -196,7 +196,7 @@ def new_drpc_stream(
                 raise PlanError(what, "MemoryMapState.Factory()", (), advice)
             builder.add(
                 StateUpdateNode,
-                parent=source,
+                parents=(source,),
                 state=state,
                 inputs=Fields(),
                 updater=KeptAnswers(),
@@ -378,7 +378,7 @@ def join(
             ]
         return builder.add(
             JoinNode,
-            joined=tuple(joined),
+            parents=tuple(joined),
             keys=by,
             required=required,
             compact=mode is JoinOutFieldsMode.COMPACT,

@@ -49,21 +49,20 @@ def multi_reduce(
         check_types_agree(_CALL, keys)
     with builder.together():
         laid = [_lay_out(stream, place, keys, inputs) for place, stream in enumerate(streams)]
-        merged = builder.add(MergeNode, merged=tuple(laid), outputs=None)
+        merged = builder.add(MergeNode, parents=tuple(laid))
         group = Fields(*merged.fields.names[1 : 1 + len(keys[0])]) if grouped else None
-        moved = builder.add(
-            PartitionNode, parent=merged, how="partitionBy" if grouped else "batchGlobal", by=group
-        )
+        how = "partitionBy" if grouped else "batchGlobal"
+        moved = builder.add(PartitionNode, parents=(merged,), how=how, by=group)
         kind = GroupedMultiReduced if grouped else MultiReduced
         made = builder.add(
             PartitionAggregateNode,
-            parent=moved,
+            parents=(moved,),
             group=group,
             inputs=Fields(*merged.fields.names),
             aggregator=kind(known, keys[0], inputs),
             outputs=outputs,
         )
-        return builder.add(ProjectNode, parent=made, keep=Fields(*outputs.names))
+        return builder.add(ProjectNode, parents=(made,), keep=Fields(*outputs.names))
 
 
 def _lay_out(

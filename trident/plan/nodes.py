@@ -82,6 +82,8 @@ class Node(ABC):
 
     id: int
     origin: CallSite
+    parents: tuple[Node, ...] = ()
+    """The steps whose output it takes."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, eq=False, kw_only=True, repr=False)(cls)
@@ -93,11 +95,6 @@ class Node(ABC):
 
     def check(self) -> None:
         """Raise `PlanError` where the step is meaningless."""
-
-    @property
-    @abstractmethod
-    def parents(self) -> tuple[Node, ...]:
-        """The steps whose output it takes."""
 
     @cached_property
     def roots(self) -> frozenset[Node]:
@@ -185,11 +182,9 @@ class Node(ABC):
 class StepNode(Node):
     """A step with one parent; by itself it passes the fields on."""
 
-    parent: Node
-
     @property
-    def parents(self) -> tuple[Node, ...]:
-        return (self.parent,)
+    def parent(self) -> Node:
+        return self.parents[0]
 
     @cached_property
     def fields(self) -> Fields:
@@ -235,10 +230,6 @@ class BeginningNode(Node):
     """Where a stream begins: nothing comes before, and all of its fields are made here."""
 
     hands_on = False
-
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return ()
 
 
 class SourceNode(BeginningNode):
@@ -594,12 +585,7 @@ class StateUpdateNode(OperationNode):
 class DeadLettersNode(Node):
     """The tuples with which steps failed, and why; added when a topology starts."""
 
-    failing: tuple[SparingNode, ...]
-
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return self.failing
-
+    parents: tuple[SparingNode, ...]
     fields = makes = LETTER
     hands_on = False
 
@@ -611,7 +597,11 @@ class DeadLettersNode(Node):
 class NewValuesNode(StepNode):
     """The new values of a state update, as a stream."""
 
-    parent: StateUpdateNode
+    parents: tuple[StateUpdateNode, ...]
+
+    @property
+    def parent(self) -> StateUpdateNode:
+        return self.parents[0]
 
     @property
     def call_text(self) -> str:
@@ -622,14 +612,7 @@ class StaticStateNode(Node):
     """A state that this topology only reads."""
 
     state: StateDeclaration
-
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return ()
-
-    @cached_property
-    def fields(self) -> Fields:
-        return Fields()
+    fields = Fields()
 
     keeps_one_value = False  # as far as is known
     expiry = None  # which only what updates it says
@@ -667,29 +650,24 @@ class MergeNode(Node):
 
     moves = True
 
-    merged: tuple[Node, ...]
     outputs: Fields | None = None
 
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return self.merged
-
     def check(self) -> None:
-        for node in self.merged[1:]:
-            check_width(self.origin.call, node.fields, self.merged[0].fields)
-        check_types_agree(self.origin.call, [node.fields for node in self.merged])
-        check_names(self.origin.call, self.outputs, self.merged[0].fields)
+        for node in self.parents[1:]:
+            check_width(self.origin.call, node.fields, self.parents[0].fields)
+        check_types_agree(self.origin.call, [node.fields for node in self.parents])
+        check_names(self.origin.call, self.outputs, self.parents[0].fields)
 
     @cached_property
     def fields(self) -> Fields:
-        first = self.merged[0].fields
+        first = self.parents[0].fields
         common = map(common_type, self._types)
         return (self.outputs or Fields(*first.names)).with_types(common)
 
     @cached_property
     def _types(self) -> Sequence[tuple[str | None, ...]]:
         """The types of each field in the streams."""
-        return list(zip(*(node.fields.types.values() for node in self.merged), strict=True))
+        return list(zip(*(node.fields.types.values() for node in self.parents), strict=True))
 
     @property
     def makes(self) -> Fields:
@@ -700,7 +678,7 @@ class MergeNode(Node):
         return f"merge({', '.join(str(parent.id) for parent in self.parents)})"
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
-        theirs = self.merged[position].fields.names
+        theirs = self.parents[position].fields.names
         return [theirs[self.fields.index(name)] for name in wanted]
 
 
@@ -710,22 +688,17 @@ class JoinNode(Node):
 
     moves = True
 
-    joined: tuple[Node, ...]
     keys: tuple[Fields, ...]
     required: tuple[bool, ...]
     compact: bool
     outputs: Fields
     hands_on = False
 
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return self.joined
-
     def check(self) -> None:
         call = self.origin.call
         keys = [
             check_selection(call, key, node.fields)
-            for node, key in zip(self.joined, self.keys, strict=True)
+            for node, key in zip(self.parents, self.keys, strict=True)
         ]
         for key in keys:
             check_keys(call, key)
@@ -737,7 +710,7 @@ class JoinNode(Node):
     @cached_property
     def _sources(self) -> tuple[tuple[tuple[int, str], ...], ...]:
         """The same, in the order of the output fields."""
-        of_streams = enumerate(zip(self.joined, self.keys, strict=True))
+        of_streams = enumerate(zip(self.parents, self.keys, strict=True))
         rest = [
             ((place, name),)
             for place, (node, key) in of_streams
@@ -763,7 +736,7 @@ class JoinNode(Node):
     def _types(self) -> Sequence[tuple[str | None, ...]]:
         """The types of what each output field is taken from."""
         return [
-            tuple(self.joined[place].fields.types[name] for place, name in of)
+            tuple(self.parents[place].fields.types[name] for place, name in of)
             for of in self._sources
         ]
 
@@ -775,7 +748,7 @@ class JoinNode(Node):
     def call_text(self) -> str:
         shown = [
             f"{node.id} by {key}{'' if due else ' outer'}"
-            for node, key, due in zip(self.joined, self.keys, self.required, strict=True)
+            for node, key, due in zip(self.parents, self.keys, self.required, strict=True)
         ]
         return f"join({'; '.join(shown)})"
 

@@ -100,14 +100,14 @@ def window(
         moved = at.add(PartitionNode, how=how, by=group if by_key else None)
         update = builder.add(
             StateUpdateNode,
-            parent=moved,
+            parents=(moved,),
             state=declaration,
             inputs=Fields(*dict.fromkeys([*key, *inputs, *times])),
             updater=updater,
             outputs=before.select(key) + outputs.with_types(types) + _bounds(times),
             group=group,
         )
-        return builder.add(NewValuesNode, parent=update)
+        return builder.add(NewValuesNode, parents=(update,))
 
 
 def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
@@ -123,14 +123,14 @@ def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
     with builder.together():
         asked = builder.add(
             StateQueryNode,
-            parent=stream,
+            parents=(stream,),
             state=update,
             inputs=Fields(field),
             function=IsLate(updater),
             outputs=flag,
         )
-        late = builder.add(FilterNode, parent=asked, inputs=flag, filter=CallableFilter(bool))
-        return builder.add(ProjectNode, parent=late, keep=Fields(*stream.fields.names))
+        late = builder.add(FilterNode, parents=(asked,), inputs=flag, filter=CallableFilter(bool))
+        return builder.add(ProjectNode, parents=(late,), keep=Fields(*stream.fields.names))
 
 
 def window_table(
@@ -161,7 +161,7 @@ def window_table(
     end = None if expire_after is None else BOUNDS.names[1]
     return builder.add(
         StateUpdateNode,
-        parent=windowed,
+        parents=(windowed,),
         state=declaration,
         inputs=Fields(*windowed.fields.names),
         updater=table,

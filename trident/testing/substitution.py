@@ -49,7 +49,7 @@ class Recorded:
         return StateUpdateNode(
             id=id,
             origin=replace(copy.origin, call="partitionPersist"),
-            parent=copy,
+            parents=(copy,),
             state=StateDeclaration(f"what step {node.id} emits", factory),
             inputs=names,
             updater=_Record(),
