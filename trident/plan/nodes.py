@@ -229,7 +229,12 @@ class StateDeclaration:
 class BeginningNode(Node):
     """Where a stream begins: nothing comes before, and all of its fields are made here."""
 
+    declared: Fields
     hands_on = False
+
+    @property
+    def fields(self) -> Fields:
+        return self.declared
 
 
 class SourceNode(BeginningNode):
@@ -238,7 +243,6 @@ class SourceNode(BeginningNode):
 
     stream_id: str
     source: Any
-    declared: Fields
     kind: Kind
     clock: Clock
     output_mode: OutputMode = "append"
@@ -247,10 +251,6 @@ class SourceNode(BeginningNode):
     """For a streaming DataFrame: a batch DataFrame, whose rows come first."""
     until: str = ""
     """Where the history ends and the stream begins, if until= says so."""
-
-    @cached_property
-    def fields(self) -> Fields:
-        return self.declared
 
     @property
     def call_text(self) -> str:
@@ -277,10 +277,7 @@ class DRPCNode(BeginningNode):
 
     function: str
     engine: QueryEngine = "local"
-
-    @cached_property
-    def fields(self) -> Fields:
-        return Fields(args=str)
+    declared: Fields = Fields(args=str)
 
     @property
     def call_text(self) -> str:
@@ -292,16 +289,11 @@ class StaticStreamNode(BeginningNode):
     """The rows of a batch DataFrame, for queries that Spark answers."""
 
     frame: Any
-    declared: Fields
 
     @property
     def stream_id(self) -> str:
         """What tells it from other streams."""
         return f"static {self.id}"
-
-    @cached_property
-    def fields(self) -> Fields:
-        return self.declared
 
     @property
     def call_text(self) -> str:
