@@ -666,7 +666,7 @@ class _Compiler:
             if on_driver:
                 self._leave(draft, node.parent)
         steady = [
-            each.state in self._updated and each.state.state.factory.kind is StateType.OPAQUE
+            each.asks in self._updated and each.asks.state.factory.kind is StateType.OPAQUE
             for each in row
         ]
         step = LookUp(
@@ -677,8 +677,8 @@ class _Compiler:
             # Spark would run the query when its rows are asked for: a state may change until then.
             deterministic=all(steady),
             row=self._query_row(row, on_driver),
-            states=tuple([each.state.state for each in row]),
-            updated=tuple([each.state in self._updated for each in row]),
+            states=tuple([each.asks.state for each in row]),
+            updated=tuple([each.asks in self._updated for each in row]),
             on_driver=on_driver,
         )
         self._append(draft, node, step).row = row
@@ -690,7 +690,7 @@ class _Compiler:
         """Whether a state is asked in the driver's process, for all tuples of a batch."""
         if not self._spark:
             return False
-        return self._spark.requests or self._is_here(node.state.state)
+        return self._spark.requests or self._is_here(node.asks.state)
 
     def _is_here(self, state: StateDeclaration) -> bool:
         return isinstance(self._part, BatchGroup) and self._part.is_here(state)

@@ -173,13 +173,13 @@ def joins_row(row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
     return (
         all(type(each.function) is MapGet and _waits(each) for each in (*row, node))
         and all(name in before for name in node.inputs)
-        and node.state not in [each.state for each in row]
+        and node.asks not in [each.asks for each in row]
     )
 
 
 def _waits(node: StateQueryNode) -> bool:
     """Whether a state's store is known to be asked over a network."""
-    calls = calls_of(node.state.state.factory)
+    calls = calls_of(node.asks.state.factory)
     return calls is not None and calls.asks
 
 

@@ -119,8 +119,8 @@ def _why_replays_differ(node: Node) -> str:
     if not fixed:
         return f"{node.call_text} is not deterministic"
     if isinstance(node, StateQueryNode):
-        static = isinstance(node.state, StaticStateNode)
-        if static or node.state.state.factory.kind is not StateType.OPAQUE:
+        static = isinstance(node.asks, StaticStateNode)
+        if static or node.asks.state.factory.kind is not StateType.OPAQUE:
             how = "static" if static else "not opaque"
             return f"{node.call_text} reads a state that is {how}"
     if isinstance(node, StateUpdateNode) and node.state.factory.kind in _NOT_REPEATED:

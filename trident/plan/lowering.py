@@ -563,7 +563,7 @@ def state_query(at: Position, state: StateNode, given: Given) -> StateQueryNode:
         raise OperationTypeError(what, operation_name(function), (), advice)
     seen = _check_inputs(call, at, inputs)
     check_queryable(call, function, at.node, seen, state)
-    return at.add(StateQueryNode, state=state, inputs=seen, function=function, outputs=outputs)
+    return at.add(StateQueryNode, asks=state, inputs=seen, function=function, outputs=outputs)
 
 
 def _check_inputs(call: str, at: Position, inputs: Fields | None) -> Fields:

@@ -84,6 +84,8 @@ class Node(ABC):
     origin: CallSite
     parents: tuple[Node, ...] = ()
     """The steps whose output it takes."""
+    asks: StateNode | None = None
+    """The step that declares the state which it looks up."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, eq=False, kw_only=True, repr=False)(cls)
@@ -152,10 +154,6 @@ class Node(ABC):
 
     @property
     def updates(self) -> StateDeclaration | None:
-        return None
-
-    @property
-    def asks(self) -> StateNode | None:
         return None
 
     @property
@@ -621,19 +619,15 @@ StateNode = StateUpdateNode | StaticStateNode
 class StateQueryNode(AppendingNode):
     """Appends what a query finds in a state for the inputs."""
 
-    state: StateNode
+    asks: StateNode
     function: QueryFunction[Any, Any]
 
     def _types(self, inputs: Fields) -> Sequence[str | None]:
-        return self.function.infer_state_types(inputs, self.state.fields)
-
-    @property
-    def asks(self) -> StateNode:
-        return self.state
+        return self.function.infer_state_types(inputs, self.asks.fields)
 
     @property
     def call_text(self) -> str:
-        name = f'"{self.state.state.name}"'
+        name = f'"{self.asks.state.name}"'
         return _call("stateQuery", name, self.inputs, operation_name(self.function), self.outputs)
 
 

@@ -124,7 +124,7 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 
 def check_made(query: StateQueryNode) -> None:
     """At start: refuse a query that its state can't answer, if its class was not known before."""
-    declared, asked = query.state.state, query.function.queries
+    declared, asked = query.asks.state, query.function.queries
     factory = declared.factory
     known = factory.map_type if asked == "getTuples" else made_state(factory)
     if asked is None or known is not None:

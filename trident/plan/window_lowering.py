@@ -124,7 +124,7 @@ def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
         asked = builder.add(
             StateQueryNode,
             parents=(stream,),
-            state=update,
+            asks=update,
             inputs=Fields(field),
             function=IsLate(updater),
             outputs=flag,
