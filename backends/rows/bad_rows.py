@@ -247,18 +247,18 @@ def good_rows(staging: Table, target: Target, parts: Any) -> Subquery:
 
 
 def sources(rest: pa.Table) -> pa.Array:
-    """What the fields that are not stored tell of where each row is from, in plain letters.
+    """Return the position of each row in its source, by the fields that are not stored, in ASCII.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> sources(pa.table({"topic": ["orders"], "offset": [17]})).to_pylist()
-    ['topic=orders, offset=17']
+    >>> sources(pa.table({"topic": ["orders", None], "offset": [17, None]})).to_pylist()
+    ['topic=orders, offset=17', '']
     """
     import pyarrow as pa
     from pyarrow import compute
 
-    texts = []
+    texts = [""]  # join() leaves out a row whose values are all null
     for name, column in zip(rest.column_names, rest.columns, strict=True):
         try:
             text = column.cast(pa.string())
@@ -267,9 +267,10 @@ def sources(rest: pa.Table) -> pa.Array:
         text = compute.utf8_slice_codeunits(text.combine_chunks(), 0, 200)
         text = compute.replace_substring_regex(text, "[^ -~]", "?")
         texts.append(compute.binary_join_element_wise(name.removeprefix("__trident_"), text, "="))
-    if not texts:
+    if len(texts) == 1:
         return pa.array([""] * rest.num_rows, pa.string())
-    return compute.binary_join_element_wise(*texts, ", ", null_handling="skip")
+    joined = compute.binary_join_element_wise(*texts, ", ", null_handling="skip")
+    return compute.utf8_slice_codeunits(joined, 2)
 
 
 def row_text(row: Mapping[str, Any]) -> str:

@@ -94,7 +94,11 @@ def _staged(rows: pa.Table, target: Target) -> pa.Table:
 
     made = {column: rows.column(field) for field, column in target.columns.items()}
     if target.delete_where:
-        made[DELETED] = compute.fill_null(_is_deleted(rows, target.delete_where), False)
+        deleted = compute.fill_null(_is_deleted(rows, target.delete_where), False)
+        for column in made.keys() - {*target.key, target.ordering}:  # which alone count of a delete
+            nulls = pa.nulls(1, made[column].type)[0]
+            made[column] = compute.if_else(deleted, nulls, made[column])
+        made[DELETED] = deleted
     if target.order_by and target.ordering == ORDER:
         made[ORDER] = rows.column(target.order_by)
     return pa.table(made)

@@ -165,6 +165,19 @@ def test_a_column_for_a_field_that_the_rows_lack_is_an_error(place: Place) -> No
         write(place.rows("id", columns={"whta": None}), "id long, what string", (1, "a"))
 
 
+def test_of_a_row_to_delete_only_the_key_counts(place: Place) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, n SMALLINT)")
+    rows = place.rows("id", delete_where="gone")
+    fields = "id long, n long, gone boolean"
+    write(rows, fields, (1, 1, False), (2, 2, False), (1, 2**40, True), batch=2)
+    assert place.found() == [(2, 2)]
+
+
+def test_a_field_that_is_not_stored_may_be_null(place: Place) -> None:
+    write(place.rows("id", columns={"at": None}), "id long, at long", (1, 7), (2, None))
+    assert place.found() == [(1,), (2,)]
+
+
 def test_columns_that_no_field_fills_keep_what_they_hold(place: Place) -> None:
     place.execute(
         "CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, note VARCHAR(9) DEFAULT 'x')"
