@@ -44,7 +44,7 @@ class Schemes:
         entry = (
             EntryPoint(url.scheme, built_in.home, self.group)
             if built_in
-            else self._registered(url.scheme)
+            else self._find_registered(url.scheme)
         )
         make = _load(entry)
         try:
@@ -58,19 +58,19 @@ class Schemes:
             raise StateURLError(what, type(made).__name__)
         return made
 
-    def _registered(self, scheme: str) -> EntryPoint:
+    def _find_registered(self, scheme: str) -> EntryPoint:
         """Return what another package registered; every call searches the installed packages."""
         registered = entry_points(group=self.group)
         found = [entry for entry in registered if entry.name == scheme]
         if not found:
-            raise self._unknown(scheme)
+            raise self._unknown_scheme(scheme)
         if len(found) > 1:
             names = " and ".join(sorted(map(_name_of, found)))
             advice = "Uninstall all of them but one."
             raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
         return found[0]
 
-    def _unknown(self, scheme: str) -> StateURLError:
+    def _unknown_scheme(self, scheme: str) -> StateURLError:
         what, known = f"no scheme of a {self.kind}'s URL is", self.names
         nearest = self.built_in.get(StateURLError(what, scheme, known).nearest or "")
         extra = (nearest and nearest.extra) or "redis"

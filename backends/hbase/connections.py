@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from trident.backends.hbase.errors import START, silent
+from trident.backends.hbase.errors import START, no_answer
 from trident.backends.pool import Pool, closed_after_error
 from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading
@@ -58,7 +58,7 @@ class GatewayConnection:
         try:
             await_answer(self.client)
         except TimeoutError:
-            raise silent(str(gateway), patience) from None
+            raise no_answer(str(gateway), patience) from None
         self._socket.settimeout(gateway.timeout)
 
     def is_quiet(self) -> bool:

@@ -39,7 +39,7 @@ _REFUSALS = (
 """A part of the first line of HBase's error, and the next step."""
 
 
-def silent(gateway: str, patience: float) -> StateUnavailableError:
+def no_answer(gateway: str, patience: float) -> StateUnavailableError:
     """Return the error of a gateway that accepts a connection and never answers."""
     return StateUnavailableError(gateway, f"no answer within {patience:g} s", _SILENT)
 
@@ -57,10 +57,10 @@ def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator
         if not type(error).__module__.startswith(("thriftpy2", "Hbase_thrift")):
             raise
         # Its text is Java's stack, in one line of many thousand characters.
-        raise _of_thrift(gateway, table, family, error) from None
+        raise _explain_thrift(gateway, table, family, error) from None
 
 
-def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Exception:
+def _explain_thrift(gateway: str, table: str, family: str, error: Exception) -> Exception:
     complaint = _first_line(error)
     match type(error).__name__:
         case "TDecodeException":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
 from typing import Any, NamedTuple, NoReturn
 
-from trident.backends.kafka.driver import Admin, DriversLog, admin_module, driver, unavailable
+from trident.backends.kafka.driver import Admin, DriversLog, admin_module, driver, explain
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
 from trident.states.values import Token
@@ -148,7 +148,7 @@ class ControlTopic(IBackingMap):
             if code == codes.MSG_SIZE_TOO_LARGE:
                 advice = "Make it smaller, or raise message.max.bytes in settings= and the topic."
                 raise StateError(f"{self.where}: a record is too large. {advice}") from error
-            raise unavailable(self.where, error) from error
+            raise explain(self.where, error) from error
 
     def _exists(self) -> bool:
         """Ask the cluster whether the control topic exists."""
@@ -167,7 +167,7 @@ class ControlTopic(IBackingMap):
             asked[self._topic].result()
         except driver().KafkaException as error:
             if error.args[0].code() != refusal:
-                raise unavailable(self.where, error) from error
+                raise explain(self.where, error) from error
             return False
         return True
 
@@ -195,7 +195,7 @@ class TopicReader:
                 _, end = self._client().get_watermark_offsets(at, timeout=remaining)
             except kafka.KafkaException as error:
                 if error.args[0].code() not in unknown or monotonic() > deadline:
-                    raise unavailable(f"{self._where}, {topic}-{partition}", error) from error
+                    raise explain(f"{self._where}, {topic}-{partition}", error) from error
                 sleep(0.02)
             else:
                 return int(end)

@@ -81,7 +81,7 @@ class DriversLog:
         _logger.debug(message, *values)
 
 
-def unavailable(where: str, error: Exception) -> StateUnavailableError:
+def explain(where: str, error: Exception) -> StateUnavailableError:
     """Return what an error of the driver's means for a batch."""
     [cause] = error.args
     advice = f"The batch waits for the cluster. {START if is_away(cause) else ''}".rstrip()

@@ -14,8 +14,8 @@ from trident.backends.memcached.connections import (
     NodeRequest,
     exchange,
     exchanging,
-    lent,
-    too_large,
+    lend_each,
+    value_too_large,
 )
 from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.wire import (
@@ -73,7 +73,7 @@ class MemcachedMap(ReadingMap):
             return []
         names = self._keys.of(keys)
         sharding = Sharding.of(names, len(self._nodes))
-        with lent(self._nodes) as connections:
+        with lend_each(self._nodes) as connections:
             requests = [
                 NodeRequest(connection, get_request(own), partial(read_entries, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
@@ -103,8 +103,8 @@ class MemcachedMap(ReadingMap):
             return []
         names = self._keys.of(keys)
         sharding = Sharding.of(names, len(self._nodes))
-        expires = _expires(self._ttl)
-        with lent(self._nodes) as connections:
+        expires = _expiry(self._ttl)
+        with lend_each(self._nodes) as connections:
             by_node = zip(*map(sharding.split, (names, *columns)), strict=True)
             requests = []
             for connection, own in zip(connections, by_node, strict=True):
@@ -115,17 +115,17 @@ class MemcachedMap(ReadingMap):
         return sharding.join(answers)
 
     def _read_control(self) -> Reading[bytes | None]:
-        with lent(self._nodes) as connections:
+        with lend_each(self._nodes) as connections:
             found = yield from self._reading_controls(connections)
         return least_control([record for record, _ in found], self._name)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        with lent(self._nodes) as connections:
+        with lend_each(self._nodes) as connections:
             records, versions = zip(*finish_read(self._reading_controls(connections)), strict=True)
 
             def put(shards: Sequence[int]) -> bool:
                 requests = [
-                    self._replacing(connections[shard], new, shard, versions[shard])
+                    self._replace_request(connections[shard], new, shard, versions[shard])
                     for shard in shards
                 ]
                 return all(replaced for [replaced] in exchange(requests, self._timeout))
@@ -146,7 +146,7 @@ class MemcachedMap(ReadingMap):
             )
         ]
 
-    def _replacing(
+    def _replace_request(
         self, connection: NodeConnection, new: bytes, shard: int, version: bytes | None
     ) -> NodeRequest[list[bool]]:
         key, value = self._control_key, b"%d/%d %b" % (shard, len(self._nodes), new)
@@ -161,7 +161,7 @@ class MemcachedMap(ReadingMap):
 
     def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
         """Return each node's answer to ``stats``."""
-        with lent(self._nodes) as connections:
+        with lend_each(self._nodes) as connections:
             requests = [NodeRequest(each, b"stats\r\n" + END, read_stats) for each in connections]
             return exchange(requests, self._timeout)
 
@@ -197,8 +197,8 @@ def _check_sizes(
         return
     for name, value in zip(names, values, strict=True):
         if len(name) + len(value) > limit:
-            raise too_large(connection.node.name, name, len(value), limit - len(name))
+            raise value_too_large(connection.node.name, name, len(value), limit - len(name))
 
 
-def _expires(ttl: int) -> int:
+def _expiry(ttl: int) -> int:
     return ttl if ttl <= _LONGEST_RELATIVE else int(time.time()) + ttl

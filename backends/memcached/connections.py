@@ -65,11 +65,11 @@ class NodeConnection:
             self.end = b"VERSION %b\r\n" % client.version()
             self.item_limit = int(client.stats("settings")[b"item_size_max"]) - _OVERHEAD
         except TimeoutError:
-            raise silent(self.node.name, CONNECT_SECONDS) from None
+            raise no_answer(self.node.name, CONNECT_SECONDS) from None
         except OSError as error:
-            raise cut(self.node.name, str(error)) from None
+            raise connection_cut(self.node.name, str(error)) from None
         except (pymemcache.MemcacheError, KeyError, ValueError) as error:
-            raise no_memcached(self.node.name, repr(error)) from None
+            raise not_memcached(self.node.name, repr(error)) from None
 
     def is_quiet(self) -> bool:
         """Return whether the node has neither closed it nor sent late bytes."""
@@ -84,7 +84,7 @@ pool = Pool(NodeConnection, NodeConnection.is_quiet)
 
 
 @contextmanager
-def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
+def lend_each(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
     """Lend a connection to each node; an error closes them, as late answers may come on them."""
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]
@@ -106,11 +106,11 @@ class NodeAddress:
             case (str(name), int(number)):
                 text = str(NodeAddress(name, number))
             case _:
-                raise _no_node(given)
+                raise _not_a_node(given)
         found = _NODE.fullmatch(text)
         port = int(found[2] or PORT) if found else 0
         if not found or not 0 < port < 65536:
-            raise _no_node(given)
+            raise _not_a_node(given)
         return NodeAddress(found[1].strip("[]"), port)
 
     @property
@@ -126,30 +126,30 @@ NodeLike = str | tuple[str, int]
 """How a node may be given: as text, or as pymemcache takes it."""
 
 
-def _no_node(given: object) -> ValueError:
+def _not_a_node(given: object) -> ValueError:
     return ValueError(
         f"memcached: {given!r} is not a node; give a list of them, each written host:port, an IPv6 "
         "address in brackets, or as a pair (host, port)"
     )
 
 
-def no_memcached(name: str, found: str) -> StateUnavailableError:
+def not_memcached(name: str, found: str) -> StateUnavailableError:
     """Return the error of a server that doesn't answer as Memcached does."""
     return StateUnavailableError(name, f"it does not answer as Memcached ({found})", _NO_MEMCACHED)
 
 
-def silent(name: str, seconds: float) -> StateUnavailableError:
+def no_answer(name: str, seconds: float) -> StateUnavailableError:
     advice = f"Is it paused or overloaded? {_UNKNOWN} Raise timeout= if it is only slow."
     return StateUnavailableError(name, f"no answer within {seconds:g} s", advice)
 
 
-def cut(name: str, reason: str) -> StateUnavailableError:
+def connection_cut(name: str, reason: str) -> StateUnavailableError:
     """Return the error of a connection that ended before the answer did."""
     advice = f"Did it restart? {_UNKNOWN}"
     return StateUnavailableError(name, f"the connection was cut ({reason})", advice)
 
 
-def refused(name: str, line: bytes) -> StateUnavailableError:
+def refusal(name: str, line: bytes) -> StateUnavailableError:
     """Return the error of a server that answered with an error."""
     said = line[:100].decode(errors="replace")
     for beginning, advice in _ADVICE.items():
@@ -158,7 +158,7 @@ def refused(name: str, line: bytes) -> StateUnavailableError:
     return StateUnavailableError(name, f"it says {said!r}", f"{_NO_MEMCACHED} {_UNKNOWN}")
 
 
-def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
+def value_too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
     """Return the error of a value that the node would refuse, removing the old value too."""
     allowed = (
         f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
@@ -186,7 +186,7 @@ class NodeRequest(Generic[T]):
         try:
             sent = self.connection.socket.send(self._unsent[:_AT_ONCE])
         except OSError as error:
-            raise cut(self.connection.node.name, str(error)) from None
+            raise connection_cut(self.connection.node.name, str(error)) from None
         self._unsent = self._unsent[sent:]
         return not self._unsent
 
@@ -196,9 +196,9 @@ class NodeRequest(Generic[T]):
         try:
             got = self.connection.socket.recv(_AT_ONCE)
         except OSError as error:
-            raise cut(node.name, str(error)) from None
+            raise connection_cut(node.name, str(error)) from None
         if not got:
-            raise cut(node.name, "the server closed it")
+            raise connection_cut(node.name, "the server closed it")
         self._got.append(got)
         self._tail = (self._tail + got[-len(end) :])[-len(end) :]
         if self._tail != end:
@@ -209,7 +209,7 @@ class NodeRequest(Generic[T]):
         except IncompleteReplyError:
             return False
         except UnexpectedReplyError as error:
-            raise refused(node.name, *error.args) from None
+            raise refusal(node.name, *error.args) from None
         return True
 
 
@@ -236,7 +236,7 @@ def exchanging(requests: Sequence[NodeRequest[T]], timeout: float) -> Reading[li
         while waiting := selector.get_map():
             ready = selector.select(timeout)
             if not ready:
-                raise silent(next(iter(waiting.values())).data.connection.node.name, timeout)
+                raise no_answer(next(iter(waiting.values())).data.connection.node.name, timeout)
             for key, events in ready:
                 request = key.data
                 if events & EVENT_WRITE and request.send():

@@ -45,11 +45,11 @@ class StoredKeys:
             or _ODD.search(together)
             or max(map(len, keys), default=0) > self._room
         ):
-            return list(map(self._one, keys))
+            return list(map(self._stored_key, keys))
         front = self._front
         return [front + key for key in keys]
 
-    def _one(self, key: bytes) -> bytes:
+    def _stored_key(self, key: bytes) -> bytes:
         if len(key) <= self._room and _PLAIN.fullmatch(key):
             return self._front + key
         escaped = _MARK + urlsafe_b64encode(key).rstrip(b"=")

@@ -105,12 +105,12 @@ class ObjectCheckpoint(CheckpointStore):
         """Do nothing: the driver's connections end by themselves."""
 
     def names(self) -> list[str]:
-        with self._asking() as (obstore, store):
+        with self._lend_store() as (obstore, store):
             found = [each["path"] for some in obstore.list(store, "logs") for each in some]
         return sorted(unquote(path.rpartition("/")[2]) for path in found)
 
     def read(self, name: str) -> bytes | None:
-        with self._asking() as (obstore, store):
+        with self._lend_store() as (obstore, store):
             try:
                 found = obstore.get(store, _path(name))
                 data = bytes(found.bytes())
@@ -139,7 +139,7 @@ class ObjectCheckpoint(CheckpointStore):
 
     def _put(self, path: str, data: bytes, mode: Any) -> dict[str, str] | None:
         """Put an object, and return its tag; None if the condition, `mode`, doesn't hold."""
-        with self._asking() as (obstore, store):
+        with self._lend_store() as (obstore, store):
             refused = obstore.exceptions
             try:
                 return _tag(obstore.put(store, path, data, mode=mode, use_multipart=False))
@@ -151,7 +151,7 @@ class ObjectCheckpoint(CheckpointStore):
                 return None
 
     @contextmanager
-    def _asking(self) -> Iterator[tuple[Any, Any]]:
+    def _lend_store(self) -> Iterator[tuple[Any, Any]]:
         """Lend the driver and its store; their errors are explained."""
         obstore = _driver()
         if _processes and os.getpid() not in _processes:
@@ -168,15 +168,15 @@ class ObjectCheckpoint(CheckpointStore):
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # Rust's, which is not an Exception
                 raise
-            raise self._refused(error) from None
+            raise self._wrong_settings(error) from None
 
     @property
     def _hidden(self) -> list[str]:
         return [str(self._settings[name]) for name in self._settings if is_secret(name)]
 
-    def _refused(self, error: BaseException) -> StateURLError:
+    def _wrong_settings(self, error: BaseException) -> StateURLError:
         """Return the error of wrong settings, which no later try would repair."""
-        what = f"{self.where}: {quoted(str(error), self._hidden)}"
+        what = f"{self.where}: {quote_driver(str(error), self._hidden)}"
         return StateURLError(what, "", (), OPTIONS)
 
     @cached_property
@@ -196,7 +196,7 @@ class ObjectCheckpoint(CheckpointStore):
                 bucket, prefix=path, config=config, client_options=options, retry_config=once
             )
         except (obstore.exceptions.BaseError, ValueError) as error:
-            raise self._refused(error) from None
+            raise self._wrong_settings(error) from None
 
 
 def _path(name: str) -> str:
@@ -233,10 +233,10 @@ def explain(said: str, where: str, hidden: Sequence[str] = ()) -> StateUnavailab
         if re.search(pattern, said):
             answer = f" ({', '.join(details)})" if details else ""
             return StateUnavailableError(where, problem + answer, advice)
-    return StateUnavailableError(where, quoted(said, hidden), OPTIONS)
+    return StateUnavailableError(where, quote_driver(said, hidden), OPTIONS)
 
 
-def quoted(said: str, hidden: Sequence[str] = ()) -> str:
+def quote_driver(said: str, hidden: Sequence[str] = ()) -> str:
     """Return the driver's own words, if nothing else explains them; none of `hidden` is shown."""
     line = re.sub(r"(decode [\w ]+):.*", r"\1", said.partition("\n")[0])  # it quotes the file
     for each in hidden:

@@ -59,7 +59,7 @@ class Database:
         return f"{server}/{given.get('dbname', '')}"
 
     def connect(self) -> Any:
-        kind = _patient(driver())  # a missing driver is reported before a missing server
+        kind = _connection_class(driver())  # a missing driver is reported before a missing server
         with explained(self):
             connection = kind.connect(
                 autocommit=True,
@@ -94,7 +94,7 @@ pool = Pool(Database.connect, is_quiet)
 
 
 @cache
-def _patient(psycopg: Any) -> Any:
+def _connection_class(psycopg: Any) -> Any:
     """Return a class of the driver's connections, with a limit to the time that a call may take."""
 
     class ArrayDumper(psycopg.adapt.Dumper):  # type: ignore[misc]
@@ -116,7 +116,7 @@ def _patient(psycopg: Any) -> Any:
             self.adapters.register_loader("json", psycopg.types.string.ByteaBinaryLoader)
 
         def wait(self, asked: Any, *arguments: Any, **options: Any) -> Any:
-            limited = _until(monotonic() + self.timeout, asked)
+            limited = _stop_at(monotonic() + self.timeout, asked)
             try:
                 return super().wait(limited, *arguments, **options)
             except TimeoutError:
@@ -126,7 +126,7 @@ def _patient(psycopg: Any) -> Any:
     return Patient
 
 
-def _until(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
+def _stop_at(deadline: float, asked: Any) -> Generator[Any, Any, Any]:
     """Pass on what the driver waits for, until the deadline; while nothing comes it is sent 0."""
     try:
         wanted = next(asked)

@@ -128,7 +128,7 @@ class PostgresTable:
         shown = [_FIELD.format(key=key, field=json)]
         if self.columns != DEFAULT_COLUMNS:
             shown = [
-                _typed(kind, key, number)
+                _typed_field(kind, key, number)
                 if kind not in ("", "string")
                 else _FIELD.format(key=key, field=f"{json}::json ->> {number}")
                 for number, kind in enumerate(kinds[:-1])
@@ -167,7 +167,7 @@ class PostgresTable:
 
     def keys(self, keys: Sequence[bytes]) -> Array:
         """Return `keys` as the index has them."""
-        return array(BYTES, [self.lead + _found_by(key) for key in keys])
+        return array(BYTES, [self.lead + _index_key(key) for key in keys])
 
     def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> dict[str, Array]:
         """Return the columns that keep `values` under `keys`; None becomes a null."""
@@ -200,11 +200,11 @@ class PostgresTable:
         else:
             kind = int if self.values == "bigint" else float
             if set(map(type, column)) - {kind, type(None)} or not all(map(_fits, column)):
-                raise _refused(self.values, kind, column)
+                raise _wrong_value(self.values, kind, column)
         return array(_ELEMENTS[self.values], column)
 
 
-def _typed(kind: str, key: str, number: int) -> str:
+def _typed_field(kind: str, key: str, number: int) -> str:
     """Return the SQL that reads a key's field as `kind`; null if the field has another type."""
     kind = _ALIASES.get(kind, kind)
     # No text of a user's is read of it, so another character may stand for U+0000.
@@ -229,7 +229,7 @@ def _is_long(key: bytes) -> bool:
     return len(key) > _LONGEST or key.startswith(_DIGEST)
 
 
-def _found_by(key: bytes) -> bytes:
+def _index_key(key: bytes) -> bytes:
     return _DIGEST + sha256(key).digest() if _is_long(key) else key
 
 
@@ -237,7 +237,7 @@ def _fits(value: Any) -> bool:
     return value is None or (value in _LONGS if type(value) is int else isfinite(value))
 
 
-def _refused(values: str, kind: type, column: Iterable[Any]) -> SerializationError:
+def _wrong_value(values: str, kind: type, column: Iterable[Any]) -> SerializationError:
     wrong = next(
         value
         for value in column

@@ -8,7 +8,7 @@ from typing import Any
 
 from trident.backends.redis.control import remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis.sharded_map import ShardedMap, each_once
+from trident.backends.redis.sharded_map import ShardedMap, skip_repeated
 from trident.states.asking import Reading
 from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
@@ -49,7 +49,7 @@ class RedisMap(ShardedMap):
         """
         name = self._layout.name
         outer = [name[:end] for end in _colons(name)]
-        self._check_apart(self._begun({each: [_string_control(each)] for each in outer}))
+        self._check_apart(self._existing_states({each: [_string_control(each)] for each in outer}))
         for page in self._pages():
             for key in page:
                 self._check_nested(key)
@@ -70,7 +70,7 @@ class RedisMap(ShardedMap):
             return self._read_pages(self._pages())
         number, count = part
         keys = ([key for key in page if shard_of(key, count) == number] for page in self._pages())
-        return self._read_pages(each_once(keys))
+        return self._read_pages(skip_repeated(keys))
 
     def prefixes(self) -> list[str]:
         found: set[bytes] = set()
@@ -93,9 +93,9 @@ class RedisMap(ShardedMap):
             )
 
     def _pages(self) -> Iterator[list[bytes]]:
-        return map(self._own, self._scan(0))
+        return map(self._own_keys, self._scan(0))
 
-    def _own(self, page: Sequence[bytes]) -> list[bytes]:
+    def _own_keys(self, page: Sequence[bytes]) -> list[bytes]:
         """Return those keys of `page` that are this state's."""
         return list(page)
 
@@ -103,9 +103,9 @@ class RedisMap(ShardedMap):
         """Raise StateError if `key` is an entry of a state whose prefix begins with this one's."""
         if isinstance(self._layout, StringLayout):
             prefix = self._layout.prefix
-            self._check_apart(self._begun({key: _controls_of(prefix + key, len(prefix))}))
+            self._check_apart(self._existing_states({key: _controls_of(prefix + key, len(prefix))}))
 
-    def _begun(self, controls: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
+    def _existing_states(self, controls: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
         """Return each name in `controls` if one of its control records exists."""
         asked = sorted(set(chain.from_iterable(controls.values())))
         existing: set[bytes] = set()
@@ -133,12 +133,12 @@ class BareRedisMap(RedisMap):
             f"control record {self._layout.control!r} last."
         )
 
-    def _own(self, page: Sequence[bytes]) -> list[bytes]:
-        others = self._begun({key: _controls_of(key) for key in page})
+    def _own_keys(self, page: Sequence[bytes]) -> list[bytes]:
+        others = self._existing_states({key: _controls_of(key) for key in page})
         return [key for key in page if key not in others]
 
     def _check_nested(self, key: bytes) -> None:
-        """Accept keys of other states, which :meth:`_own` leaves out."""
+        """Accept keys of other states, which :meth:`_own_keys` leaves out."""
 
 
 def _colons(key: bytes, start: int = 1) -> Iterator[int]:

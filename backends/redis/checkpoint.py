@@ -30,7 +30,7 @@ class RedisCheckpoint(CheckpointStore):
     """
 
     def __init__(self, store: RedisStore) -> None:
-        self.where = _where(store)
+        self.where = _url_of(store)
         self._name = f"trident.checkpoint:{{{store.prefix}}}"
         self._key = self._name.encode()
         self._tag = f"{store.prefix}".encode()
@@ -105,7 +105,7 @@ def from_url(url: StateURL) -> RedisCheckpoint:
     return RedisCheckpoint(RedisStore(**{**place, **options}))
 
 
-def _where(store: RedisStore) -> str:
+def _url_of(store: RedisStore) -> str:
     _, place, prefix = store.identity
     if store.cluster:
         hosts = ",".join(f"{host}:{port}" for host, port in sorted(store.cluster))

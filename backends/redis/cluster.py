@@ -13,7 +13,7 @@ from typing import Any
 
 from trident.backends.redis.connections import Command, Make
 from trident.backends.redis.control import replace
-from trident.backends.redis.sharded_map import ShardedMap, each_once
+from trident.backends.redis.sharded_map import ShardedMap, skip_repeated
 from trident.states.asking import Reading, finish_read
 from trident.states.errors import CorruptStateError
 from trident.states.sharding import least_control, spread
@@ -46,7 +46,7 @@ class RedisClusterMap(ShardedMap):
 
     def pages(self, part: range | None = None) -> Iterator[list[tuple[bytes, Any]]]:
         for shard in range(len(self._layouts)) if part is None else part:
-            yield from self._read_pages(each_once(self._scan(shard)))
+            yield from self._read_pages(skip_repeated(self._scan(shard)))
 
     def _reading_records(self) -> Reading[list[bytes | None]]:
         found = yield from self._exchanging(

@@ -16,12 +16,12 @@ def examine_server(address: Address, facts: Mapping[str, str], replicas: int) ->
     if facts.get("role") != "master":
         found = not_a_master(*address, facts.get("role", "unknown"))
         yield Finding("problem", f"{found.place}: {found.problem}", found.advice)
-    yield _lasting(where, facts, replicas)
-    yield _evicting(where, facts)
-    yield from _connected(where, facts, replicas)
+    yield _examine_durability(where, facts, replicas)
+    yield _examine_eviction(where, facts)
+    yield from _examine_replicas(where, facts, replicas)
 
 
-def _lasting(where: str, facts: Mapping[str, str], replicas: int) -> Finding:
+def _examine_durability(where: str, facts: Mapping[str, str], replicas: int) -> Finding:
     if facts.get("aof_enabled") != "1":
         if replicas:
             return Finding("ok", f"{where} keeps no append-only file; its replicas are waited for")
@@ -48,7 +48,7 @@ def _lasting(where: str, facts: Mapping[str, str], replicas: int) -> Finding:
             )
 
 
-def _evicting(where: str, facts: Mapping[str, str]) -> Finding:
+def _examine_eviction(where: str, facts: Mapping[str, str]) -> Finding:
     policy = facts.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return Finding("ok", f"{where} evicts no keys")
@@ -61,7 +61,7 @@ def _evicting(where: str, facts: Mapping[str, str]) -> Finding:
     return Finding("problem", what, advice)
 
 
-def _connected(where: str, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
+def _examine_replicas(where: str, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
     connected = int(facts.get("connected_slaves", "0"))
     if connected < replicas:
         yield Finding(

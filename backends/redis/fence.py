@@ -41,7 +41,7 @@ def write_fenced(
         if False in [talk.read_opened() for talk in talks]:
             _unwatch(wires)
             return False
-        while talks := [talk for talk in talks if talk.goes_on]:
+        while talks := [talk for talk in talks if talk.has_more]:
             for talk in talks:
                 talk.send()
             if False in [talk.read_executed() for talk in talks]:
@@ -72,7 +72,7 @@ class _Talk:
         self._done = 0
 
     @property
-    def goes_on(self) -> bool:
+    def has_more(self) -> bool:
         return self._done < len(self._writes)
 
     def open(self) -> None:
@@ -89,7 +89,7 @@ class _Talk:
         self._wire.send(self._packed)
         self._done += 1
         self._unread = self._count
-        if self.goes_on:
+        if self.has_more:
             control = self._writes[self._done].control
             self._wire.send(self._wire.pack(("WATCH", control), ("GET", control)))
             self._pack()
@@ -98,7 +98,7 @@ class _Talk:
         for _ in range(self._unread):
             self._wire.read()
         executed = self._wire.read_executed()
-        if not self.goes_on:
+        if not self.has_more:
             return executed
         self._wire.read()
         return self._wire.read() == self._fence and executed

@@ -39,7 +39,7 @@ class FixedMaster(Masters):
 
     @property
     def where(self) -> str:
-        return f"redis at {shown([self.address])}"
+        return f"redis at {join_addresses([self.address])}"
 
     def find(self, tags: Sequence[bytes]) -> list[Address]:
         return [self.address] * len(tags)
@@ -55,7 +55,7 @@ class SentinelMaster(Masters):
 
     @property
     def where(self) -> str:
-        return f"redis service {self.service!r} of the sentinels {shown(self.sentinels)}"
+        return f"redis service {self.service!r} of the sentinels {join_addresses(self.sentinels)}"
 
     def find(self, tags: Sequence[bytes]) -> list[Address]:
         """Ask the Sentinels, in their order."""
@@ -100,7 +100,7 @@ class ClusterMasters(Masters):
 
     @property
     def where(self) -> str:
-        return f"redis cluster at {shown(self.seeds)}"
+        return f"redis cluster at {join_addresses(self.seeds)}"
 
     def find(self, tags: Sequence[bytes]) -> list[Address]:
         ranges = self._ranges()
@@ -113,7 +113,7 @@ class ClusterMasters(Masters):
         raise StateUnavailableError(
             self.where,
             f"no node serves slot {slot}",
-            f"Find the missing nodes: redis-cli --cluster check {shown(self.seeds[:1])}.",
+            f"Find the missing nodes: redis-cli --cluster check {join_addresses(self.seeds[:1])}.",
         )
 
     def _ranges(self) -> list[tuple[int, int, Address]]:
@@ -132,12 +132,12 @@ class ClusterMasters(Masters):
         )
 
 
-def shown(addresses: Sequence[Address]) -> str:
+def join_addresses(addresses: Sequence[Address]) -> str:
     """Return addresses as one text.
 
     Examples
     --------
-    >>> shown([("one", 6379), ("two", 6380)])
+    >>> join_addresses([("one", 6379), ("two", 6380)])
     'one:6379,two:6380'
     """
     return ",".join(f"{host}:{port}" for host, port in addresses)

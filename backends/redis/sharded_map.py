@@ -72,7 +72,7 @@ class ShardedMap(ReadingMap):
 
     def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
         sharding = Sharding.of(keys, len(self._layouts))
-        chunked = self._chunked(sharding, keys)
+        chunked = self._split(sharding, keys)
         hides = self._layouts[0].hides
         gets = self._commands("get", chunked)
         counts = self._commands("count", chunked) if hides and len(keys) <= _FEW else {}
@@ -95,13 +95,13 @@ class ShardedMap(ReadingMap):
         return values
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        self._exchange(self._commands("put", self._sharded(keys, values)))
+        self._exchange(self._commands("put", self._split_by_shard(keys, values)))
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
-        return self._write(self._commands("put", self._sharded(keys, values)), fence)
+        return self._write(self._commands("put", self._split_by_shard(keys, values)), fence)
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
-        return self._write(self._commands("remove", self._sharded(keys)), fence)
+        return self._write(self._commands("remove", self._split_by_shard(keys)), fence)
 
     def flush(self) -> None:
         """Wait for the replicas, if `waiting` has any."""
@@ -168,10 +168,10 @@ class ShardedMap(ReadingMap):
         """Return the bytes that keep a control record."""
         return record
 
-    def _sharded(self, keys: Sequence[bytes], *columns: Sequence[Any]) -> dict[int, _Chunks]:
-        return self._chunked(Sharding.of(keys, len(self._layouts)), keys, *columns)
+    def _split_by_shard(self, keys: Sequence[bytes], *columns: Sequence[Any]) -> dict[int, _Chunks]:
+        return self._split(Sharding.of(keys, len(self._layouts)), keys, *columns)
 
-    def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
+    def _split(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
         """Return the chunks of each shard that has keys."""
         by_shard = zip(*map(sharding.split, columns), strict=True)
         return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
@@ -185,7 +185,7 @@ class ShardedMap(ReadingMap):
 
     def _check_absent(self, keys: Sequence[bytes]) -> None:
         """Raise CorruptStateError if one of `keys`, read as absent, exists with another type."""
-        chunked = self._sharded(keys)
+        chunked = self._split_by_shard(keys)
         counts = self._exchange(self._commands("count", chunked))
         existing = {
             shard: [
@@ -283,8 +283,8 @@ class ShardedMap(ReadingMap):
             raise
 
 
-def each_once(pages: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
-    """Yield the keys of pages without those that came before."""
+def skip_repeated(pages: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
+    """Yield the keys of pages, each key once."""
     seen: set[bytes] = set()
     for page in pages:
         keys = [key for key in dict.fromkeys(page) if key not in seen]

@@ -16,7 +16,7 @@ from trident.backends.redis.masters import (
     FixedMaster,
     Masters,
     SentinelMaster,
-    shown,
+    join_addresses,
 )
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.backends.sockets import CONNECT_SECONDS
@@ -172,9 +172,9 @@ class RedisStore(Store):
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("redis", server and database, prefix)``."""
         if self.cluster:
-            place = f"cluster {shown(sorted(self.cluster))}"
+            place = f"cluster {join_addresses(sorted(self.cluster))}"
         elif self.sentinels:
-            place = f"service {self.service} of {shown(sorted(self.sentinels))}/{self.db}"
+            place = f"service {self.service} of {join_addresses(sorted(self.sentinels))}/{self.db}"
         else:
             place = f"{self.host}:{self.port}/{self.db}"
         return "redis", place, self.own_name

@@ -162,14 +162,14 @@ class SQLiteMap(IBackingMap):
     def _prepare(self, connection: sqlite3.Connection) -> None:
         with transaction(connection):
             connection.execute(CREATE_CATALOG)
-            if not self._registered(connection):
+            if not self._is_registered(connection):
                 self._register(connection)
         self._adding = Adding(connection, self._table)
 
     def _usable(self, connection: sqlite3.Connection) -> bool:
-        return _has_table(connection, CATALOG) and self._registered(connection)
+        return _has_table(connection, CATALOG) and self._is_registered(connection)
 
-    def _registered(self, connection: sqlite3.Connection) -> bool:
+    def _is_registered(self, connection: sqlite3.Connection) -> bool:
         row = connection.execute(
             f"SELECT kind FROM {CATALOG} WHERE name = ?", (self._table.name,)
         ).fetchone()

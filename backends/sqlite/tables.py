@@ -84,19 +84,19 @@ class SQLiteTable:
         kind = KINDS[self.kind]
         columns = kind.by_column(values)
         try:
-            kept = self._kept(values)
+            kept = self._native_columns(values)
         except SerializationError as error:
-            raise naming_key(error, self._kept, keys, values) from None
+            raise naming_key(error, self._native_columns, keys, values) from None
         return zip(*sort_by_key(keys, *columns[: kind.tokens], *kept), strict=True)
 
-    def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:
+    def _native_columns(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         kind = KINDS[self.kind]
         columns = kind.by_column(values)[kind.tokens :]
         return [to_native(column, self.serializer) for column in columns]
 
     def get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys`, None for each that is absent."""
-        return self.values(self._found(connection, keys))
+        return self.values(self._read_rows(connection, keys))
 
     def all(self, connection: sqlite3.Connection) -> list[tuple[bytes, Any]]:
         """Return every key and its value."""
@@ -151,7 +151,7 @@ class SQLiteTable:
             rows = list(zip(*columns, strict=True))
         return kind.of_rows(rows)
 
-    def _found(
+    def _read_rows(
         self, connection: sqlite3.Connection, keys: Sequence[bytes]
     ) -> list[tuple[Any, ...]]:
         names = ", ".join(f"state.{name}" for name in self.columns)

@@ -26,7 +26,7 @@ from trident.backends.memcached import (
     transactional,
 )
 from trident.backends.memcached.backing_map import MemcachedMap
-from trident.backends.memcached.connections import lent, pool
+from trident.backends.memcached.connections import lend_each, pool
 from trident.backends.memcached.keys import StoredKeys
 from trident.backends.state_url import StateURL
 from trident.states.control import Control, ControlRecord
@@ -223,7 +223,7 @@ def seconds_left(client: Client, name: bytes) -> int:
 
 
 def test_a_value_as_large_as_an_item_may_be_is_stored(words: MemcachedMap) -> None:
-    with lent(words._nodes) as connections:
+    with lend_each(words._nodes) as connections:
         limits = {connection.item_limit for connection in connections}
     [name] = words._keys.of([b"dog"])
     largest = b"v" * (min(limits) - len(name))
@@ -233,7 +233,7 @@ def test_a_value_as_large_as_an_item_may_be_is_stored(words: MemcachedMap) -> No
 
 @pytest.mark.parametrize("put", ["multiPut", "multiPutVersioned"])
 def test_a_larger_value_is_refused_before_anything_is_sent(words: MemcachedMap, put: str) -> None:
-    with lent(words._nodes) as connections:
+    with lend_each(words._nodes) as connections:
         limit = max(connection.item_limit for connection in connections)
     [name] = words._keys.of([b"dog"])
     values = [b"2", b"v" * (limit - len(name) + 1)]
