@@ -103,7 +103,8 @@ class MemcachedMap(ReadingMap):
             return []
         names = self._keys.of(keys)
         sharding = Sharding.of(names, len(self._nodes))
-        expires = _expiry(self._ttl)
+        ttl = self._ttl
+        expires = ttl if ttl <= _LONGEST_RELATIVE else int(time.time()) + ttl
         with lend_each(self._nodes) as connections:
             by_node = zip(*map(sharding.split, (names, *columns)), strict=True)
             requests = []
@@ -157,7 +158,11 @@ class MemcachedMap(ReadingMap):
 
     def incarnation(self) -> str:
         """Return which process each node is, and since when."""
-        return " ".join(map(_incarnation, self.statistics()))
+        # Both times come from one clock, which ticks in seconds: the difference never changes.
+        return " ".join(
+            f"{int(each[b'pid'])}@{int(each[b'time']) - int(each[b'uptime'])}"
+            for each in self.statistics()
+        )
 
     def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
         """Return each node's answer to ``stats``."""
@@ -182,12 +187,6 @@ def _record(stored: bytes, node: NodeAddress, shard: int, shards: int) -> bytes:
     )
 
 
-def _incarnation(said: Mapping[bytes, bytes]) -> str:
-    # Both numbers come from one clock, which ticks in seconds: the difference never changes.
-    started = int(said[b"time"]) - int(said[b"uptime"])
-    return f"{int(said[b'pid'])}@{started}"
-
-
 def _check_sizes(
     connection: NodeConnection, names: Sequence[bytes], values: Sequence[bytes]
 ) -> None:
@@ -198,7 +197,3 @@ def _check_sizes(
     for name, value in zip(names, values, strict=True):
         if len(name) + len(value) > limit:
             raise value_too_large(connection.node.name, name, len(value), limit - len(name))
-
-
-def _expiry(ttl: int) -> int:
-    return ttl if ttl <= _LONGEST_RELATIVE else int(time.time()) + ttl

@@ -157,8 +157,10 @@ class PostgresStore(Store):
             return self
         *fields, value = self.columns
         typed = [
-            f"{field}:{kind}" if kind and not column_of(field)[1] and _has_column(kind) else field
-            for field, kind in zip(fields, types, strict=True)
+            f"{name}:{kind}"
+            if kind and not column_of(name)[1] and kind.partition("(")[0] in KEY_TYPES
+            else name
+            for name, kind in zip(fields, types, strict=True)
         ]
         return replace(self, columns=(*typed, value))
 
@@ -227,10 +229,6 @@ def from_url(url: StateURL) -> MapStateFactory:
         found.own["columns"] = found.own["columns"].split(",")
     place = address(url)
     return found.factory(PostgresStore, database=place.pop("dbname"), **place)
-
-
-def _has_column(kind: str) -> bool:
-    return column_of(f":{kind}")[1] in KEY_TYPES
 
 
 def _is_name(text: str) -> bool:
