@@ -25,16 +25,16 @@ _PORT = 9090
 class HBaseStore(Store):
     """One state in a column of an HBase table; several states may share table and family.
 
-    Pickles, and connects to nothing until the map it makes is used. Tasks update the state, each
-    through connections that its process keeps.
+    Pickles, and connects to nothing until its map is used. Tasks update the state, each through
+    connections that its process keeps.
 
     Parameters
     ----------
     host, port
         HBase's Thrift gateway (``hbase thrift start``).
     table : str
-        The table; made at first use where it is missing. ``namespace:table`` for one in a
-        namespace, which has to exist.
+        The table; made at first use if it is missing. ``namespace:table`` for one in a namespace,
+        which has to exist.
     family : str
         The column family; an existing table must have it, without a TTL.
     prefix : str or None

@@ -23,8 +23,8 @@ _NODES = (f"localhost:{PORT}",)
 class MemcachedStore(Store):
     """One state on one or several Memcached nodes; states of different prefixes may share them.
 
-    Pickles, and connects to nothing until the map it makes is used. Tasks read and write it
-    directly, each process through connections it keeps.
+    Pickles, and connects to nothing until its map is used. Tasks read and write it directly, each
+    process through connections that it keeps.
 
     Parameters
     ----------

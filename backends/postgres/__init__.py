@@ -43,15 +43,14 @@ _LONGEST_PREFIX = _LONGEST_NAME - len(view_of(""))
 class PostgresStore(Store):
     """One state in PostgreSQL; several, with different prefixes, may share a database or a table.
 
-    Pickles, with its password, and connects to nothing until the map it makes is used. Tasks, the
-    driver and readers each connect by themselves; connections are kept for later calls of the same
-    process.
+    Pickles, with its password, and connects to nothing until its map is used. Tasks, the driver and
+    readers each have connections of their own; a process keeps them for later calls.
 
     Parameters
     ----------
     host, port, database, user, password : str or None
-        As libpq has them, which takes what is missing from its environment (``PGHOST``,
-        ``PGPASSWORD``), the service, or a ``passfile``; ``"one,two"`` for several hosts.
+        As libpq has them; it takes missing ones from its environment (``PGHOST``, ``PGPASSWORD``),
+        the service, or a ``passfile``. ``"one,two"`` are several hosts.
     prefix : str or None
         The name of the state's table, and the beginning of the name of its view,
         ``<prefix>_committed``; None takes the name of the state.
@@ -63,23 +62,23 @@ class PostgresStore(Store):
         itself, ``"double"`` for float likewise.
     columns : sequence of str
         The view's names for the fields of a key and for the value: ``("word", "count")``. A field
-        may have a type, ``"day:date"``, else the one that the topology declares, where it is known:
+        may have a type, ``"day:date"``; otherwise it has the one that the topology declares:
         string, long, double, boolean, decimal, date, timestamp or timestamp_ntz. All others are
-        text. A view keeps the types that it was made with, at the state's first start.
+        text. A view keeps the types of the state's first start.
     kind, serializer : StateType, Serializer
         What the table keeps.
     timeout : float
-        Seconds to wait for an answer, also to a write of 65,536 keys, or as many as `max_put` says;
-        making a connection may take 2.
+        Seconds to wait for an answer, also to a write of 65,536 keys, or of `max_put` keys; making
+        a connection may take 2.
     service, target_session_attrs, sslmode, sslrootcert, sslcert, sslkey : str or None
         As libpq has them; files must be on every machine of the Spark cluster.
 
     Notes
     -----
-    The view shows what is committed, at any moment, to any client that may read it; only of opaque
-    states. JSON is kept as the text that it is: ``jsonb`` would make 1e300 an integer. What
-    PostgreSQL acknowledges lasts as long as it is configured to: with ``synchronous_commit``, and
-    with ``synchronous_standby_names`` where a standby may take over.
+    The view of an opaque state shows what is committed, at any moment, to any client that may read
+    it; other states have none. JSON is kept as text: ``jsonb`` would make 1e300 an integer.
+    PostgreSQL's configuration decides how long acknowledged writes last: ``synchronous_commit``,
+    and ``synchronous_standby_names`` if a standby may take over.
 
     Examples
     --------

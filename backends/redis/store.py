@@ -33,14 +33,13 @@ _FORBIDDEN = "{}\0"
 class RedisStore(Store):
     r"""One state in Redis; several states, with different prefixes, may share a database.
 
-    Pickles, with its passwords, and connects to nothing until the map it makes is used. Tasks,
-    the driver and readers each connect by themselves; connections are kept for later calls of the
-    same process.
+    Pickles, with its passwords, and connects to nothing until its map is used. Tasks, the driver
+    and readers each have connections of their own; a process keeps them for later calls.
 
     Parameters
     ----------
     host, port : str, int
-        The server, where it is a single one.
+        The server, if it is a single one.
     db : int
         The number of its database; a cluster has only 0.
     prefix : str or None
@@ -48,21 +47,21 @@ class RedisStore(Store):
     layout : str
         ``"string"``: each entry is a string of its own. ``"hash"``: all are fields of one hash.
     ttl : int or None
-        Seconds that an entry lives after it was written last: in a hash, that the whole hash
-        does. What has expired counts from nothing, so counts are exact only without.
+        Seconds that an entry lives after its last write; in a hash, that the whole hash lives.
+        An expired entry counts from nothing, so counts are exact only without.
     user, password : str or None
-        As the server's ACL has them; a password alone is the default user's.
+        As in the server's ACL; a password alone is the default user's.
     tls : bool
         Whether to speak TLS, to Sentinels too.
     tls_ca, tls_cert, tls_key : str or None
         Files, which every machine of the Spark cluster must have: the authority that signed the
-        servers' certificates (None: those the system trusts), and this client's own certificate
-        and key, where the servers ask for one.
+        servers' certificates (None: those that the system trusts), and this client's own
+        certificate and key, if the servers ask for them.
     timeout : float
         Seconds to wait for an answer.
     wait_replicas, wait_timeout : int, float
-        Before a batch is committed, that many replicas of each master must have acknowledged it
-        within that many seconds, or it is retried. 0 waits for none.
+        Before a batch is committed, `wait_replicas` replicas of each master must acknowledge it
+        within `wait_timeout` seconds, or it is retried. 0 waits for none.
     cluster : sequence of (str, int)
         Some nodes of a Redis Cluster, instead of host and port.
     partitions : int
@@ -70,26 +69,25 @@ class RedisStore(Store):
     sentinels : sequence of (str, int)
         Sentinels, instead of host and port.
     service : str or None
-        What the Sentinels call the master.
+        The Sentinels' name of the master.
     sentinel_user, sentinel_password : str or None
         The login at the Sentinels themselves.
 
     Notes
     -----
-    A prefix may hold anything but ``{``, ``}`` and U+0000; where it holds ``:``, no state of
-    strings on the server may have what is before it as its prefix. Where it is ``counts``, the
-    entry ``dog`` is the string ``counts:dog``, or the field ``dog`` of the hash ``counts``; in a
-    cluster ``counts:{p17}:dog``, or the field ``dog`` of ``counts:{p17}``. The empty prefix leaves
-    keys as they are, with the layout ``"string"`` on a single server; it is for a database that
-    holds nothing else, or only states whose prefixes and ``:`` begin none of its keys. Storm's
-    RedisMapState writes either the bare keys, or a hash named by its ``additionalKey``. The control
-    record is a string of its own, ``counts:\0trident.control``, or ``counts\0trident.control``
-    beside a hash, and never expires.
+    A prefix may hold anything but ``{``, ``}`` and U+0000. If it is ``a:b``, no state of strings on
+    the server may have the prefix ``a``. If it is ``counts``, the entry ``dog`` is the string
+    ``counts:dog``, or the field ``dog`` of the hash ``counts``; in a cluster ``counts:{p17}:dog``,
+    or the field ``dog`` of ``counts:{p17}``. The empty prefix leaves keys as they are, with the
+    layout ``"string"`` on a single server. It is for a database that holds nothing else, or only
+    states whose prefixes and ``:`` begin none of its keys. Storm's RedisMapState writes either bare
+    keys, or a hash named by its ``additionalKey``. The control record is a string of its own,
+    ``counts:\0trident.control``, or ``counts\0trident.control`` beside a hash, and never expires.
 
-    What Redis acknowledges lasts as long as it is configured to: ``appendonly yes`` with
-    ``appendfsync always`` survives a loss of power, replicas lag behind unless `wait_replicas`
-    says otherwise. A batch during which a server restarted or failed over is retried. With
-    ``maxmemory``, its policy has to be ``noeviction``.
+    Redis's configuration decides how long acknowledged writes last: ``appendonly yes`` with
+    ``appendfsync always`` survives a loss of power; replicas lag behind without `wait_replicas`. A
+    batch is retried if a server restarts or fails over meanwhile. With ``maxmemory``, the policy
+    has to be ``noeviction``.
 
     Examples
     --------
