@@ -15,8 +15,8 @@ from trident.backends.memcached.connections import (
     exchange,
     exchanging,
     lend_each,
-    value_too_large,
 )
+from trident.backends.memcached.errors import value_too_large
 from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.wire import (
     END,

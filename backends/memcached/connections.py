@@ -1,4 +1,4 @@
-"""Connections to Memcached nodes, lent to one call at a time, and their errors."""
+"""Connections to Memcached nodes, lent to one call at a time, and their requests."""
 
 from __future__ import annotations
 
@@ -10,28 +10,22 @@ from importlib import import_module
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any, Generic, TypeVar
 
+from trident.backends.memcached.errors import (
+    START,
+    connection_cut,
+    no_answer,
+    not_memcached,
+    refusal,
+)
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
 from trident.backends.pool import Pool, closed_after_error
 from trident.backends.sockets import CONNECT_SECONDS, connect, is_quiet
 from trident.states.asking import Reading, finish_read
-from trident.states.errors import MissingDriverError, SerializationError, StateUnavailableError
+from trident.states.errors import MissingDriverError
 
 # What an item needs beside its key and value: a header of 48 bytes, the version's 8, a NUL behind
 # the key, a line break behind the value.
 _OVERHEAD = 59
-_START = (
-    "Start one: apt-get install memcached (on Debian it then runs), or "
-    "docker run -d -p {port}:11211 memcached; or correct nodes=."
-)
-_UNKNOWN = "Which writes arrived is unknown; the batch is retried."
-_ADVICE = {
-    b"SERVER_ERROR out of memory": "Give it more memory: memcached -m <megabytes>.",
-    b"SERVER_ERROR object too large": "Let it take larger items: memcached -I <size>.",
-    b"ERROR Too many open": "Let it take more connections: memcached -c <number>.",
-}
-_NO_MEMCACHED = (
-    "Is something else listening there, or has it as many connections as it takes (memcached -c)?"
-)
 PORT = 11211
 _NODE = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
 _AT_ONCE = 2**18
@@ -54,7 +48,7 @@ class NodeConnection:
             raise MissingDriverError("state in Memcached", "memcached", str(error)) from None
         self.node = node
         # The driver tries one address of a name: ``localhost`` may be ``::1``, where none listens.
-        self.socket = connect(node.name, node.host, node.port, _START.format(port=node.port))
+        self.socket = connect(node.name, node.host, node.port, START.format(port=node.port))
         with closed_after_error(self):
             self._greet(pymemcache)
 
@@ -131,40 +125,6 @@ def _not_a_node(given: object) -> ValueError:
         f"memcached: {given!r} is not a node; give a list of them, each written host:port, an IPv6 "
         "address in brackets, or as a pair (host, port)"
     )
-
-
-def not_memcached(name: str, found: str) -> StateUnavailableError:
-    """Return the error of a server that doesn't answer as Memcached does."""
-    return StateUnavailableError(name, f"it does not answer as Memcached ({found})", _NO_MEMCACHED)
-
-
-def no_answer(name: str, seconds: float) -> StateUnavailableError:
-    advice = f"Is it paused or overloaded? {_UNKNOWN} Raise timeout= if it is only slow."
-    return StateUnavailableError(name, f"no answer within {seconds:g} s", advice)
-
-
-def connection_cut(name: str, reason: str) -> StateUnavailableError:
-    """Return the error of a connection that ended before the answer did."""
-    advice = f"Did it restart? {_UNKNOWN}"
-    return StateUnavailableError(name, f"the connection was cut ({reason})", advice)
-
-
-def refusal(name: str, line: bytes) -> StateUnavailableError:
-    """Return the error of a server that answered with an error."""
-    said = line[:100].decode(errors="replace")
-    for beginning, advice in _ADVICE.items():
-        if line.startswith(beginning):
-            return StateUnavailableError(name, f"it says {said!r}", f"{advice} {_UNKNOWN}")
-    return StateUnavailableError(name, f"it says {said!r}", f"{_NO_MEMCACHED} {_UNKNOWN}")
-
-
-def value_too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
-    """Return the error of a value that the node would refuse, removing the old value too."""
-    allowed = (
-        f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
-        "node, or keep less under one key."
-    )
-    return SerializationError("value", f"{size} bytes under the key {key[:60]!r}", allowed)
 
 
 class NodeRequest(Generic[T]):
