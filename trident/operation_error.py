@@ -94,7 +94,7 @@ def operation_error(
     summary = "".join(traceback.format_exception_only(error)).rstrip("\n")
     made = OperationError(
         summary,
-        _shown_frames(error),
+        tuple(_shown_frames(error)),
         step,
         declared,
         token.txid if token else None,

@@ -37,6 +37,7 @@ from trident.errors import (
     StateUnavailableError,
     TridentError,
 )
+from trident.operation_error import operation_error
 from trident.spark.error_json import error_from_json, error_to_json
 from trident.spark.error_transfer import error_to_show, stage_failure
 from trident.spark.errors import SparkFailure, StatusError
@@ -213,6 +214,16 @@ def test_every_error_of_ours_crosses_as_itself(known: type[TridentError]) -> Non
     assert again.args == error.args
 
 
+def test_what_an_operation_raised_crosses_as_itself() -> None:
+    try:
+        raise ValueError("odd")
+    except ValueError as raised:
+        error = operation_error(raised, step="each(n, f, m)", declared="job.py:3")
+    again = error_from_json(json.loads(json.dumps(error_to_json(error))))
+    assert type(again) is OperationError
+    assert again.args == error.args
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -233,7 +244,7 @@ def test_every_error_of_ours_crosses_as_itself(known: type[TridentError]) -> Non
 )
 def test_what_is_not_exactly_the_form_of_an_error_is_shown_as_text(form: object) -> None:
     assert type(error_from_json(form)) is TridentError
-    assert "none of this version" in str(error_from_json(form))
+    assert "this version does not know" in str(error_from_json(form))
 
 
 class Outage(StateUnavailableError):
