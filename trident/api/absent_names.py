@@ -1,4 +1,4 @@
-"""Names that Storm and Trident have and the package `trident` hasn't, and what to use instead."""
+"""Names of Storm and Trident that the package `trident` lacks, and what to use instead."""
 
 from __future__ import annotations
 

@@ -12,15 +12,15 @@ from trident.tuples.fields import Fields
 class FirstN:
     """The first `n` tuples of each batch: ``stream.applyAssembly(FirstN(10, "count"))``.
 
-    Each partition keeps its first ones, and of those that are left the first are kept. They are
-    emitted in order, in one partition. Fewer where the batch has fewer.
+    Each partition keeps its first ones, and one partition the first of these, which it emits in
+    order. If the batch has fewer tuples all are emitted.
 
     Parameters
     ----------
     n : int
         How many.
     sortField : str, optional
-        The field to sort by; null comes last. Without it those that are seen first.
+        The field to sort by; null comes last. Without it the order is that of arrival.
     reverse : bool
         Whether the greatest come first.
 

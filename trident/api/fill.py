@@ -39,7 +39,7 @@ def fill(state: str | StateURL | StateFactory, entries: Mapping[Any, Any]) -> No
     Notes
     -----
     The entries are one batch. Readers of an opaque state, which is the default, find all of them
-    or none. If the process was killed, call it again: what that call has left does not count. The
+    or none. If the process was killed, call it again: the part that was written does not count. The
     entries pass through this process's memory. A table that is larger, or that changes as a stream
     does, is better kept by a topology of its own.
 
@@ -62,7 +62,7 @@ def fill(state: str | StateURL | StateFactory, entries: Mapping[Any, Any]) -> No
             if record is not None and record.log_id != STAND_ALONE:
                 advice = "Give the table a prefix= of its own."
                 raise UsageError("fill: a topology updates", table.control.place, (), advice)
-            # Never the batch of a call that was cut short: what that has left does not count then.
+            # Never the batch of a call that was cut short, so that what it wrote does not count.
             txid = 1 if record is None else record.token.txid + 1
             table.beginCommit(txid)
             keys = [key if isinstance(key, tuple) else (key,) for key in entries]

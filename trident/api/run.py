@@ -65,10 +65,10 @@ class Run:
         self._stopped = False
         self._delivered: BaseException | None = None
         self._abandoned = False
-        self._display = LiveDisplay(self._repr_html_, self._finished_within)
         self._changed = threading.Condition()
         self._running = len(self.groups)
         self._finished = threading.Event()
+        self._display = LiveDisplay(self._repr_html_, self._finished.wait)
         if not self.groups:
             self._finish()
         for group in self.groups.values():
@@ -114,8 +114,8 @@ class Run:
     def figures(self) -> dict[str, Any]:
         """Return what the run has done since its start, as JSON values.
 
-        What each figure means is told in ``docs/monitoring.md``. May be called by any thread, at
-        any time, also after the end; it waits for no batch.
+        ``docs/monitoring.md`` explains each figure. May be called by any thread, at any time, also
+        after the end; it waits for no batch.
 
         Examples
         --------
@@ -139,23 +139,24 @@ class Run:
     def listen(self, callback: Callable[[Event], object]) -> Listening:
         """Have `callback` called with what happens, as a ``StreamingQueryListener`` of Spark is.
 
-        With a `GroupStarted` for each group, then a `BatchProgress` for each finished batch, an
+        It gets a `GroupStarted` for each group, then a `BatchProgress` for each finished batch, an
         `AttemptFailed` for each attempt that failed, and a `GroupEnded`.
 
         Parameters
         ----------
         callback : callable
-            Takes an event. It is called in the thread where that happens, with one event of a
-            group after the other, of several groups at the same time; with the starts, and ends
-            that have been already, in the thread that calls this, before it returns. The next batch
-            waits for it, so work that takes long belongs in another thread; so does `stop`, which
-            waits for the batch and is refused here: `run.groups[event.group].request_stop()` isn't.
-            What it raises is logged and hurts nobody.
+            Takes an event. It is called in the thread of the event: with one event of a group after
+            the other, and with events of several groups at the same time. Starts and ends from
+            before this call come in the thread that calls this, before it returns. The next batch
+            waits for the callback, so work that takes long belongs in another thread. So does
+            `stop`, which waits for the batch and is refused here; call
+            `run.groups[event.group].request_stop()`. An error of the callback is logged and has no
+            other effect.
 
         Returns
         -------
         Listening
-            Whose ``stop()`` ends it; a context manager.
+            Its ``stop()`` ends the calls; a context manager.
 
         Examples
         --------
@@ -177,7 +178,7 @@ class Run:
         return listening
 
     def exception(self) -> BaseException | None:
-        """Return what the first failed group failed with, None where none has."""
+        """Return what the first failed group failed with; None if no group has failed."""
         failures = (group.exception() for group in self.groups.values())
         self._delivered = next((found for found in failures if found is not None), None)
         return self._delivered
@@ -227,9 +228,6 @@ class Run:
                     return
                 self._changed.wait(remaining)
 
-    def _finished_within(self, seconds: float) -> bool:
-        return self._finished.wait(seconds)
-
     def processAllAvailable(self) -> None:
         """Wait until the sources of all groups have nothing more; raise the first failure.
 
@@ -247,14 +245,14 @@ class Run:
         return f"Run({dict(self.status)})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the drawing with its figures, and where the page is."""
+        """What a notebook shows: the drawing with its figures, and the addresses of the page."""
         drawn = []
         if self.drpc is not None:
             drawn.append(to_dict(self.drpc.plan, on_spark=self.on_spark))
         return run_html(self.figures(), drawn, [server.url for server in self._servers])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The same, and the status of each group for who shows text only."""
+        """The same, and the status of each group where only text can be shown."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _ipython_display_(self) -> None:
@@ -267,12 +265,12 @@ class Run:
         Parameters
         ----------
         host, port, **options
-            Those of `DRPCServer`, which tells what is raised as well.
+            Those of `DRPCServer`, which lists the errors as well.
 
         Returns
         -------
         DRPCServer
-            Which listens already.
+            The server, which listens already.
         """
         from trident.server.server import DRPCServer  # its packages are optional
 
@@ -286,7 +284,7 @@ class Run:
     def stop(self) -> None:
         """Let the batches under way finish, then end and release everything; may be repeated.
 
-        Doesn't raise what a group failed with; :meth:`exception` tells it.
+        Doesn't raise what a group failed with; :meth:`exception` returns it.
         """
         for group in self.groups.values():
             group.request_stop()
@@ -309,7 +307,7 @@ class Run:
         delivered = self._delivered
         self.stop()
         failure = self.exception()
-        # A failure that nobody has seen is raised, also in place of an error that it has caused,
+        # A failure that no caller has seen is raised, also in place of an error that it has caused,
         # such as that of a feed which the failed run gave up.
         replaced = error is None or isinstance(error, TridentError)
         if replaced and failure is not None and delivered is None:
@@ -324,7 +322,7 @@ class Run:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it Ctrl-C raises KeyboardInterrupt and no more: PySpark would cancel all jobs."""
+    """Let Ctrl-C only raise KeyboardInterrupt in the block; PySpark's handler cancels all jobs."""
     found = signal.getsignal(signal.SIGINT)
     of_spark = (getattr(found, "__module__", None) or "").startswith("pyspark.")
     if not of_spark or threading.current_thread() is not threading.main_thread():
@@ -338,24 +336,24 @@ def interruptible() -> Iterator[None]:
 
 
 def interrupted() -> KeyboardInterrupt:
-    """The KeyboardInterrupt to raise once all has stopped; uncaught, it prints no traceback.
+    """Return the KeyboardInterrupt to raise once all has stopped; uncaught, it prints no traceback.
 
-    Python ends a program by SIGINT, which a shell shows as status 130, for KeyboardInterrupt itself
-    only. So this is no subclass, and is told apart by its text.
+    Python ends a program by SIGINT, which a shell shows as status 130, only for KeyboardInterrupt
+    itself. So this is no subclass, and is recognized by its text.
     """
-    if not isinstance(sys.excepthook, _Silently):
-        sys.excepthook = _Silently(sys.excepthook)
+    if not isinstance(sys.excepthook, _ExceptInterrupted):
+        sys.excepthook = _ExceptInterrupted(sys.excepthook)
     return KeyboardInterrupt(_STOPPED)
 
 
-class _Silently:
-    """Shows every uncaught error as before, except the one of `interrupted`."""
+class _ExceptInterrupted:
+    """Shows every uncaught error as `show` does, except the one of `interrupted`."""
 
-    def __init__(self, shown: Any) -> None:
-        self._shown = shown
+    def __init__(self, show: Any) -> None:
+        self._show = show
 
     def __call__(
         self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if not isinstance(error, KeyboardInterrupt) or error.args != (_STOPPED,):
-            self._shown(kind, error, traceback)
+            self._show(kind, error, traceback)

@@ -90,7 +90,7 @@ def _start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
             for group in plan.groups
         }
         if options.checkpoint is None and plan.groups:
-            _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
+            _logger.info("no checkpoint was given: this run's log is in memory, and ends with it")
         # A group with a log of its own adopts nothing where others adopt, or have adopted.
         newest = {group: checkpoint.log(group.id).newest() for group in folders}
         adopting = {each for each, last in newest.items() if last is None or last.has_adopted}

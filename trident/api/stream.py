@@ -270,8 +270,9 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
         ChainedAggregatorDeclarer
             Takes either calls of ``aggregate`` or calls of ``partitionAggregate``. At the end it is
             a stream of the group fields, if grouped, and of all outputs: every combination of the
-            tuples that the aggregators emit, of which the last varies fastest. Where one of them
-            emits nothing there is none. Combiners alone combine within each partition first.
+            tuples that the aggregators emit; those of the last aggregator vary fastest. If one of
+            them emits nothing there is no combination. If all are combiners, they combine within
+            each partition first.
 
         Examples
         --------
@@ -601,8 +602,8 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
     def tumblingWindow(
         self, *arguments: Any, name: str | None = None, **named: Any
     ) -> WindowedStream:
-        """Aggregate each so many tuples, or so much time: ``tumblingWindow(length, store, [inputs,]
-        aggregator, outputs)``; see `window`.
+        """Aggregate windows of a number of tuples, or of a time: ``tumblingWindow(length, store,
+        [inputs,] aggregator, outputs)``; see `window`.
 
         Examples
         --------
@@ -641,7 +642,7 @@ class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle
     def slidingWindow(
         self, *arguments: Any, name: str | None = None, **named: Any
     ) -> WindowedStream:
-        """Aggregate the last so many tuples, or so much time, again and again:
+        """Aggregate windows of a number of tuples, or of a time, that overlap:
         ``slidingWindow(length, slide, store, [inputs,] aggregator, outputs)``; see `window`.
         """
         first = ["length", "slide", "store"]
@@ -663,7 +664,7 @@ class Stream(_Steps["Stream"]):
 
     Fields are given as ``"a"``, ``"a, b long"``, ``["a", "b"]`` or `Fields`. Where an operation is
     due, an instance or a plain callable will do; plain callables get the values of the input
-    fields, one argument each, and what they return is told at each method.
+    fields, one argument each; each method says what they return.
 
     Declaring computes nothing. Operations are pickled to where they run, and a batch may be tried
     again, so an operation may see the same tuple more than once.
@@ -805,11 +806,11 @@ class Stream(_Steps["Stream"]):
 
     def project(self, *keep: FieldsLike) -> Stream:
         """Keep these fields only, in this order: ``project("a, b")`` or ``project("a", "b")``."""
-        return self._step(ProjectNode, keep=_together(keep))
+        return self._step(ProjectNode, keep=_joined_fields(keep))
 
     def groupBy(self, *fields: FieldsLike) -> GroupedStream:
         """See the stream by groups of equal values of these fields."""
-        group = _together(fields)
+        group = _joined_fields(fields)
         check_keys("groupBy", check_selection("groupBy", group, self._node.fields))
         if not group:
             raise PlanError("groupBy: no fields", "", (), "Without groups, use the stream itself.")
@@ -821,7 +822,7 @@ class Stream(_Steps["Stream"]):
         It is partition ``crc32(encoded key) mod partitions``, with the key encoded as stores keep
         it: the same on both engines, and after a restart.
         """
-        return self._step(PartitionNode, how="partitionBy", by=_together(fields))
+        return self._step(PartitionNode, how="partitionBy", by=_joined_fields(fields))
 
     def partition(self, grouping: CustomStreamGrouping) -> Stream:
         """Bring each tuple into the partitions that a grouping of your own chooses.
@@ -886,7 +887,7 @@ class Stream(_Steps["Stream"]):
         return self._step(HintNode, parallelism=parallelism)
 
     def getName(self) -> str | None:
-        """The label that `name` gave to these steps, the nearest one; None where there is none."""
+        """The nearest label that `name` gave to these steps, if any."""
         node: Node = self._node
         while isinstance(node, StepNode):
             if isinstance(node, NameNode):
@@ -990,7 +991,7 @@ class WindowedStream(Stream):
     def lateStream(self) -> Stream:
         """The tuples that came too late for all windows, as they were before these.
 
-        Whether a tuple is late is told by the watermark that the batch before has left.
+        The watermark of the batch before decides whether a tuple is late.
 
         Raises
         ------
@@ -1151,7 +1152,7 @@ class TridentState(Published):
         return state_html(state_dict(self._builder.plan(), self._node))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The same, and its line of the explanation for who shows text only."""
+        """The same, and its line of the explanation where only text can be shown."""
         return {"text/plain": state_line(self._node.state), "text/html": self._repr_html_()}
 
     def newValuesStream(self) -> Stream:
@@ -1198,13 +1199,13 @@ class TridentState(Published):
 
 
 def check_not_updated(call: str, state: object) -> None:
-    """A state is declared by the one call that updates it."""
+    """Refuse a state that another call updates: a state has one update."""
     if isinstance(state, TridentState):
         what = f"{call}: expected a StateFactory, its URL or a StateSpec, found"
         advice = "A state has one update; merge() the streams first and persist once."
         raise OperationTypeError(what, "a state that is updated already", (), advice)
 
 
-def _together(given: tuple[FieldsLike, ...]) -> Fields:
-    """Fields given as one argument or as several."""
+def _joined_fields(given: tuple[FieldsLike, ...]) -> Fields:
+    """Return fields that are given as one argument or as several."""
     return sum(map(Fields.of, given), Fields())

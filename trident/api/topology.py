@@ -128,9 +128,9 @@ class TridentTopology(Published):
         Raises
         ------
         PlanError
-            For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
-            mode, what only a DataFrame may have of a spout, a history that doesn't fit the stream,
-            an `until` that doesn't fit its fields.
+            For an id in use, an invalid source, a batch DataFrame, an unknown kind or output mode,
+            an option for DataFrames with a spout, a history that doesn't fit the stream, an `until`
+            that doesn't fit its fields.
         FieldError
             For a partition's field that the DataFrame hasn't got.
         """
@@ -165,8 +165,8 @@ class TridentTopology(Published):
         Raises
         ------
         PlanError
-            For a name that is none or in use, an unknown engine, a map that isn't opaque, or
-            answers to be kept of a query.
+            For a name that is invalid or in use, an unknown engine, a map that isn't opaque, or
+            ``answers=`` for a query that updates no state.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class TridentTopology(Published):
         Raises
         ------
         OperationTypeError
-            For what is no DataFrame, or a streaming one.
+            For another object than a DataFrame, or a streaming one.
 
         Examples
         --------
@@ -544,7 +544,7 @@ class TridentTopology(Published):
         return topology_html(self.to_dict())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The same, and the explanation for who shows text only."""
+        """The same, and the explanation where only text can be shown."""
         return {"text/plain": self.explain(), "text/html": self._repr_html_()}
 
     def start(
@@ -593,8 +593,8 @@ class TridentTopology(Published):
             more than a batch takes. A store that is away when the topology starts is not waited
             for.
         adopt : Adopt, optional
-            Whose state a new checkpoint takes over, once: that of an older checkpoint, of one that
-            is gone, or Storm's.
+            Whose state a new checkpoint takes over, once: that of an older checkpoint, of a lost
+            one, or Storm's.
         accept_loss : mapping of str to int, optional
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
             were committed, as the error that stopped the run said. It is kept in the log, and has
@@ -613,7 +613,7 @@ class TridentTopology(Published):
             ``topology.max.spout.pending``. With more than 1 the next batches are emitted and
             computed while one is written to its states, which pays where a store makes one wait.
             States still see one batch after the other, in order. What is computed waits in memory:
-            before it would exceed 256 MiB the source waits. `explain()` says of which groups
+            before it would exceed 256 MiB the source waits. `explain()` names the groups whose
             batches run one at a time all the same: with a session those whose states are updated on
             executors. A spout's ``emitBatch`` is then called for a batch before ``ack`` or
             ``success`` for the one before; where that one fails, it is called once more for the
@@ -628,8 +628,8 @@ class TridentTopology(Published):
             ``"driver"``: this process updates and asks all states, whatever each says. For clusters
             whose tasks do not reach the stores, as serverless ones.
         on_error : str
-            What becomes of a tuple with which a function or filter fails, where the step says
-            nothing of it: ``"fail"`` stops the run, ``"skip"`` leaves the tuple out and counts it
+            What becomes of a tuple that a function or filter fails with, if the step doesn't say:
+            ``"fail"`` stops the run, ``"skip"`` leaves the tuple out and counts it
             (`BatchProgress.bad_tuples`), ``"dead-letter"`` keeps it in `dead_letters` as well.
         max_errors : float, optional
             The share of bad tuples above which the run stops all the same, with the batch kept:
@@ -701,12 +701,12 @@ class TridentTopology(Published):
         Parameters
         ----------
         host, port, **options
-            Those of `DRPCServer`, which tells what is raised as well.
+            Those of `DRPCServer`, which lists the errors as well.
 
         Returns
         -------
         DRPCServer
-            Which listens already.
+            The server, which listens already.
         """
         from trident.server.server import DRPCServer  # its packages are optional
 
