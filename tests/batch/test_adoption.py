@@ -381,7 +381,7 @@ def test_a_log_id_that_no_state_has_is_refused(state: OpaqueMap) -> None:
         (lambda: Adopt.from_states("", in_flight="burn"), "the log id .* found \"''\""),
         (
             lambda: Adopt.from_states("redis://:s3cr3t@cache", in_flight="burn"),
-            r"found .*give the place, to Adopt\.from_checkpoint",
+            r"found .*use Adopt\.from_checkpoint",
         ),
         (lambda: Adopt.from_checkpoint(""), "found an empty str"),
         (lambda: Adopt.from_checkpoint(cast(Any, 7)), "found int"),

@@ -14,7 +14,7 @@ InFlight = Literal["committed", "burn"]
 
 @dataclass(frozen=True, slots=True)
 class OlderCheckpoint:
-    """A checkpoint, and the folder or URL that it was started with where it is a URL."""
+    """A checkpoint; if it is a URL, also the folder or URL that it was started with beside it."""
 
     checkpoint: str | os.PathLike[str] = field(repr=False)  # with its password
     spark_checkpoint: str | os.PathLike[str] | None = field(repr=False)
@@ -40,7 +40,7 @@ class StatesAlone:
     def __post_init__(self) -> None:
         if not (isinstance(self.log_id, str) and re.fullmatch(r"[\w-]+", self.log_id)):
             what = "Adopt.from_states takes the log id that the states' errors name, found"
-            advice = "Of a checkpoint that is there give the place, to Adopt.from_checkpoint."
+            advice = "For a checkpoint that still exists use Adopt.from_checkpoint(<its place>)."
             raise PlanError(what, repr(self.log_id), (), advice)
         if self.in_flight not in get_args(InFlight):
             known = get_args(InFlight)
@@ -61,15 +61,15 @@ class StormsStates:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Whose state a new checkpoint takes over, once: what ``start(adopt=…)`` takes.
+    """Whose state a new checkpoint takes over, once: the argument of ``start(adopt=…)``.
 
-    Made by `from_checkpoint`, `from_states` or `from_storm`. May be given again at later starts,
-    where it changes nothing.
+    Made by `from_checkpoint`, `from_states` or `from_storm`. Later starts may give it again, which
+    changes nothing.
 
     Raises
     ------
     PlanError
-        For what can't be such a checkpoint, log id or txid; nothing is looked up yet.
+        For an impossible checkpoint, log id or txid; nothing is looked up yet.
     """
 
     source: OlderCheckpoint | StatesAlone | StormsStates
@@ -86,15 +86,15 @@ class Adopt:
         checkpoint: str | os.PathLike[str],
         spark_checkpoint: str | os.PathLike[str] | None = None,
     ) -> Adopt:
-        """Go on where an older checkpoint was, which then can't be started any more.
+        """Continue an older checkpoint, which then can't be started any more.
 
         Parameters
         ----------
         checkpoint : str or path
             Its folder or URL.
         spark_checkpoint : str or path, optional
-            The folder that it was started with beside a URL, or that folder's URL. Needed where a
-            stream is a DataFrame: batches that are staged there would be left behind.
+            The folder that it was started with beside a URL, or that folder's URL. Needed if a
+            stream is a DataFrame, as batches may be staged there.
 
         Examples
         --------
@@ -117,15 +117,15 @@ class Adopt:
 
     @classmethod
     def from_states(cls, log_id: str, *, in_flight: InFlight) -> Adopt:
-        """Go on with states whose checkpoint is gone.
+        """Continue states whose checkpoint is lost.
 
         Parameters
         ----------
         log_id : str
             The log id that the states' control records hold; their errors name it.
         in_flight : str
-            What the last begun batch is: ``"committed"``, or ``"burn"`` to undo it, for opaque
-            states only. Has no effect where the states know that it is committed.
+            What to take the last begun batch for: ``"committed"``, or ``"burn"`` to undo it, for
+            opaque states only. Has no effect if the states know that it is committed.
 
         Examples
         --------
@@ -141,15 +141,14 @@ class Adopt:
 
     @classmethod
     def from_storm(cls, txid: int) -> Adopt:
-        """Go on with states that Storm wrote.
+        """Continue states that Storm wrote.
 
         Parameters
         ----------
         txid : int
-            The last batch that Storm committed: what it wrote up to that batch counts, what it
-            wrote of a later one does not. For transactional states it has to be the highest txid
-            among their values: what Storm wrote there can't be undone, and our batch of that number
-            would be taken for applied.
+            The last batch that Storm committed: its values up to that batch count, those of a later
+            one don't. For transactional states it has to be the highest txid among their values:
+            they can't be undone, and our batch of that number would be taken for applied.
 
         Examples
         --------
@@ -159,7 +158,7 @@ class Adopt:
         return cls(StormsStates(txid))
 
     def __repr__(self) -> str:
-        from trident.log.checkpoint import shown  # what declares a topology needs no log
+        from trident.log.checkpoint import shown  # declaring a topology needs no log
 
         match self.source:
             case OlderCheckpoint(place, beside):

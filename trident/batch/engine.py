@@ -1,4 +1,4 @@
-"""What runs the batches of a plan's groups: the base class of both engines."""
+"""The base class of both engines, which run the batches of a plan's groups."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ E = TypeVar("E", bound=GroupEngine)
 class Engine(ABC, Generic[E]):
     """An engine, made for one plan.
 
-    Its constructor raises an error where it can't run the plan, before anything is opened.
-    `session` is where queries run that Spark answers; None where the engine has none.
+    Its constructor raises an error if it can't run the plan, before anything is opened. `session`
+    runs the queries that Spark answers; None if the engine has none.
     """
 
     session: Any = None
 
     @abstractmethod
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
-        """Prepare what runs the batches of a group; the states are closed with it."""
+        """Prepare the engine of a group; the states are closed with it."""
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
-        """Return what each stream of files reads, by stream id; the log refuses a start with
-        another."""
+        """Return the paths that each stream of files reads, by its id; the log refuses a start with
+        others."""
         return {}
 
     def source_of(self, source: object) -> str:
-        """Return what tells a stream's source from others: the log keeps its class."""
+        """Return the class of a stream's source, by which the log tells it from others."""
         return identified(source)
 
     def folder(self, place: Place) -> Folder:
@@ -60,10 +60,10 @@ class Engine(ABC, Generic[E]):
         trigger: Trigger,
         max_pending: int,
     ) -> GroupRun:
-        """Return what makes the group's batches, not started yet: by default our own loop.
+        """Return the clock of the group, not started yet: by default our own loop.
 
-        The clock closes `opened` at its end. In `folder`, not made yet, is what only Structured
-        Streaming needs, as a log of its own; None for a group of spouts.
+        The clock closes `opened` at its end. `folder`, not made yet, is for Structured Streaming's
+        own log and staged batches; None for a group of spouts.
         """
         spouts = {source.stream_id: source.source for source in group.sources}
         return SpoutLoop(

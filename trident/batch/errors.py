@@ -1,4 +1,4 @@
-"""Why a group stops although its log and its states are in order."""
+"""Errors that stop a group although its log and its states are in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BatchFailedError(TridentError):
     attempts: int
     """How many attempts this run made."""
     failure: str
-    """What the last one failed with."""
+    """The error of the last one."""
     advice: str
 
     _template = (
@@ -35,17 +35,17 @@ class TooManyBadTuplesError(TridentError):
     txid: int
     """The batch."""
     bad: int
-    """How many tuples steps have failed with."""
+    """How many of the last tuples steps have failed with."""
     tried: int
-    """Of how many that they were given lately."""
+    """How many tuples they were given lately."""
     most: float
-    """The share that is allowed."""
+    """The allowed share."""
 
     _template = (
         "steps of {group} have failed with {bad:,} of the last {tried:,} tuples they were given, "
         "and max_errors= allows {most:g} of them, or of 1,000 if they are fewer. Batch {txid} is "
-        "kept: the next start tries it again. Look at what the steps fail with, which the log and "
-        "the dead letters tell, and mend it; or allow more with max_errors=."
+        "kept: the next start tries it again. The log and the dead letters show the failures: "
+        "remove their cause; or allow more with max_errors=."
     )
 
 
@@ -54,17 +54,17 @@ class OutageError(TridentError):
     """A store or the log's disk was away for longer than `patience`; the batch is kept."""
 
     what: str
-    """What had to wait: the batch and its group."""
+    """The batch that had to wait, and its group."""
     seconds: float
     """How long it waited."""
     failure: str
-    """What the last try failed with, and where."""
+    """The error of the last try."""
 
     passing: ClassVar[bool] = True
     _template = (
-        "{what} waited {seconds:.1f} s, as long as patience= allows, and it is still so: "
-        "{failure} Nothing was given up: remove the cause, and start again, which goes on "
-        "where this run stopped; or allow more seconds with patience=."
+        "{what} waited {seconds:.1f} s, as long as patience= allows, and the last try failed too: "
+        "{failure} Nothing was given up: remove the cause, and start again, which goes on with "
+        "this batch; or allow more seconds with patience=."
     )
 
 
@@ -83,10 +83,10 @@ class BatchInterruptedError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class FailurePolicyError(TridentError, ValueError):
-    """A failure policy that can't be followed with these states."""
+    """A failure policy that these states don't allow."""
 
     problem: str
-    """What was given, and for which state."""
+    """The policy, and the states."""
     advice: str
 
     _template = "{problem}. {advice}"

@@ -1,4 +1,4 @@
-"""What happens in a batch group, as listeners are told of it."""
+"""The events of a batch group that listeners receive."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class GroupStarted:
     txid : int
         The batch that is due.
     attempt : int
-        Its next attempt; more than 0 where an earlier run has had it before.
+        Its next attempt; more than 0 if an earlier run has had it before.
     recovered : bool
-        Whether the log was there already: the group goes on where an earlier run has ended.
+        Whether the log existed already: the group continues an earlier run.
     under_way : bool
         Whether that run had begun the batch that is due, and was killed, or failed, within it.
     at : float
@@ -43,7 +43,7 @@ class GroupStarted:
 
     @property
     def text(self) -> str:
-        """What was found, in one line for a person."""
+        """The event in one line for a person."""
         if not self.recovered:
             return f"{self.group} begins with batch {self.txid}"
         after = f"after batch {self.txid - 1}" if self.txid > 1 else "from its beginning"
@@ -64,11 +64,11 @@ class AttemptFailed:
     reason : str
         One of `trident.figures.reasons.REASONS`.
     error : str
-        The class of what it failed with.
+        The class of its error.
     message : str
         Its text, shortened; never a tuple.
     frame : str or None
-        The user's innermost frame; None where no code of theirs has raised it.
+        The user's innermost frame; None if no code of theirs has raised it.
     seconds : float
         How long the attempt took.
     at : float
@@ -97,7 +97,7 @@ class GroupEnded:
     status : str
         ``"stopped"`` or ``"failed"``.
     reason, error, message : str or None
-        What it failed with, as of an `AttemptFailed`; None where it was stopped.
+        Its failure, as of an `AttemptFailed`; None if it was stopped.
     at : float
         When, in seconds since 1970.
     """
@@ -112,7 +112,7 @@ class GroupEnded:
 
 @dataclass(frozen=True, slots=True)
 class QueryEnded:
-    """A call of a query has ended; told to who listens to `run.drpc`.
+    """A call of a query has ended; for listeners of `run.drpc`.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class QueryEnded:
     seconds : float
         How long the caller has waited.
     error : str or None
-        The class of what it ended with; None where it was answered.
+        The class of the error it ended with; None if it was answered.
     """
 
     function: str
@@ -130,4 +130,4 @@ class QueryEnded:
 
 
 Event = GroupStarted | BatchProgress | AttemptFailed | GroupEnded
-"""What a listener is told; a `BatchProgress` is a batch that is finished."""
+"""What a listener receives; a `BatchProgress` is a finished batch."""

@@ -1,4 +1,4 @@
-"""Those who want to be told what happens."""
+"""Listeners: functions of a user's that are called with events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _logger = logging.getLogger("trident")
 class Listening:
     """What ``listen()`` returns: ends the listening by :meth:`stop`, or at the end of its block.
 
-    What `callback` raises hurts nobody: the first time it is logged as an error, with its frames,
-    from then on at DEBUG.
+    An error of `callback` fails nothing else: the first time it is logged as an error, with its
+    frames, from then on at DEBUG.
     """
 
     def __init__(self, callback: Callable[[Any], object]) -> None:
@@ -27,14 +27,14 @@ class Listening:
         self._callback = callback
         self._failed = False
         self.stopped = False
-        """Whether nothing more is told."""
+        """Whether it receives no more events."""
 
     def stop(self) -> None:
-        """Be told no more; may be called by the callback, and repeated. Waits for nobody."""
+        """Receive no more events; may be called by the callback, and repeated. Doesn't wait."""
         self.stopped = True
 
     def tell(self, event: object) -> None:
-        """Hand over an event, in the thread that calls."""
+        """Call the callback with an event, in this thread."""
         if self.stopped:
             return
         try:
@@ -52,11 +52,11 @@ class Listening:
 
 
 class Listeners:
-    """Those who listen to one thing; any thread adds some, and tells them."""
+    """The listeners of one thing; any thread adds some, and sends them events."""
 
     def __init__(self) -> None:
         self.all: tuple[Listening, ...] = ()
-        """Who listens, some of whom may have stopped."""
+        """The listeners; some may have stopped."""
         self._lock = Lock()
 
     def add(self, callback: Callable[[Any], object]) -> Listening:
@@ -68,6 +68,6 @@ class Listeners:
         return listening
 
     def tell(self, event: object) -> None:
-        """Hand an event to all, in the thread that calls."""
+        """Send an event to all, in this thread."""
         for listening in self.all:
             listening.tell(event)

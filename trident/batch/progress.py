@@ -1,4 +1,4 @@
-"""What a run tells about a batch that it has finished."""
+"""The progress of a run: its finished batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 Html = Callable[[Mapping[str, Any]], str]
-"""Makes HTML of what `BatchProgress.to_dict` returns."""
+"""Makes HTML of the result of `BatchProgress.to_dict`."""
 
 
 def _text(progress: Mapping[str, Any]) -> str:
@@ -40,20 +40,20 @@ class BatchProgress:
     tuples : int
         The tuples that came from the sources.
     keys_read, keys_written, cache_hits : int
-        What the states did.
+        What the states have read and written, and found in their caches.
     late : int
         Tuples that came too late for all windows of a state.
     seconds : mapping of str to float
         How long each step of the committed attempt took.
     engine : str
-        Which engine ran it: ``"local"`` or ``"spark"``; empty where nothing had to be run.
+        Which engine ran it: ``"local"`` or ``"spark"``; empty if nothing had to be run.
     counters : mapping of str to int
-        What operations have counted by ``registerCounter``, attempts that failed too.
+        The counters of operations (``registerCounter``), including those of failed attempts.
     bad_tuples : mapping of str to int
-        The tuples that steps have left out because they failed with them (``on_error=``), by step,
-        in attempts that failed too.
+        How many tuples each step has left out because it failed with them (``on_error=``),
+        including those of failed attempts.
     dead_letter : str or None
-        Why the batch was given up, where it was; it updated no state.
+        Why the batch was given up; None if it was not. A batch that was given up updates no state.
     at : float
         When it was finished, in seconds since 1970.
 
@@ -84,11 +84,11 @@ class BatchProgress:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a table, where `trident.page` is loaded, as it is with a run."""
+        """What a notebook shows: a table, if `trident.page` is loaded, as it is with a run."""
         return _html(self.to_dict())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The same, and its repr for who shows text only."""
+        """The same, and its repr for programs that show only text."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @property

@@ -13,10 +13,10 @@ from trident.plan.nodes import OnError
 
 OnFailure = Literal["stop", "dead-letter"]
 EngineChoice = Literal["auto", "spark"]
-"""Which engine runs batches with a session: whichever is expected to be faster, or Spark."""
+"""Which engine runs batches with a session: the one that is expected to be faster, or Spark."""
 Trigger = float | Literal["available"] | None
-"""How many seconds lie between the starts of two batches, at least; or ``"available"``, which runs
-all that is there and ends. None, and 0 seconds, begin the next batch when one is done."""
+"""The least number of seconds between the starts of two batches; or ``"available"``, which runs all
+that is available and ends. None, and 0 seconds, begin the next batch when one is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class StartOptions:
             what = "start: max_errors is a share from 0 to 1, found"
             raise PlanError(what, repr(share), (), "As in max_errors=0.01, for one tuple of 100.")
         if self.hosted not in (None, "driver"):
-            advice = "Leave it out for what each state says."
+            advice = "Leave it out to host each state as it says itself."
             raise PlanError("start: hosted= is", str(self.hosted), ["driver"], advice)
 
 
@@ -81,7 +81,7 @@ def _check_checkpoint(checkpoint: Any, spark_checkpoint: Any, adopt: Any) -> Non
         # Only its type, as it may hold a password.
         raise PlanError(what, type(adopt).__name__, (), f"Give one of: {ADOPT_FORMS}.")
     if adopt is not None and checkpoint is None:
-        advice = "Give checkpoint=, or the state would belong to a log that is gone with this run."
+        advice = "Give checkpoint=, or the state would belong to a log that ends with this run."
         raise PlanError("start: without a checkpoint nothing can be adopted", "", (), advice)
 
 

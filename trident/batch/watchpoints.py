@@ -22,7 +22,7 @@ POINTS = (
 """In the order in which a batch passes them; the engine runs the batch at ``write``."""
 
 STAGING_POINTS = ("before stage", "after stage", "before unstage", "after unstage")
-"""What a batch that is staged passes as well: two before all others, and two after them."""
+"""The further points of a staged batch: two before all others, and two after them."""
 
 Watcher = Callable[[str, Token], None]
 
@@ -37,7 +37,7 @@ def reached(point: str, token: Token) -> None:
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Call `watcher` in each batch's own thread, wherever it passes a point; it may raise there."""
+    """Call `watcher` at each point of a batch, in the batch's thread; it may raise there."""
     global _watchers
     _watchers = (*_watchers, watcher)
     try:

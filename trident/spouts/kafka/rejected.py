@@ -13,13 +13,15 @@ from trident.states.errors import TridentError
 
 
 class Rejected:
-    """Skips records, and counts them."""
+    """Hands records to a function, and counts them."""
 
-    def __init__(self) -> None:
+    def __init__(self, handle: OnRecordError) -> None:
+        self._handle = handle
         self._count = 0
 
     def take(self, record: KafkaRecord, error: Exception) -> None:
         """Take a record; called for each that doesn't decode."""
+        self._handle(record, error)
         self._count += 1
 
     def settle(self) -> int:
@@ -31,35 +33,26 @@ class Rejected:
         """Release what is held."""
 
 
-class _Failing(Rejected):
-    def take(self, record: KafkaRecord, error: Exception) -> None:
-        problem = f"{type(error).__name__}: {error}"
-        raise KafkaRecordError(record.topic, record.partition, record.offset, problem) from error
+def _skip(record: KafkaRecord, error: Exception) -> None:
+    """Do nothing with a record."""
 
 
-class _Handling(Rejected):
-    """Hands them to a function of the user's."""
-
-    def __init__(self, handle: OnRecordError) -> None:
-        super().__init__()
-        self._handle = handle
-
-    def take(self, record: KafkaRecord, error: Exception) -> None:
-        self._handle(record, error)
-        super().take(record, error)
+def _fail(record: KafkaRecord, error: Exception) -> None:
+    problem = f"{type(error).__name__}: {error}"
+    raise KafkaRecordError(record.topic, record.partition, record.offset, problem) from error
 
 
 class _DeadLetters(Rejected):
     """Sends them to a topic."""
 
     def __init__(self, topic: str, settings: KafkaSettings) -> None:
-        super().__init__()
+        super().__init__(self._send)
         self._topic = topic
         self._settings = settings
         self._producer: Any = None
         self._failures: list[str] = []
 
-    def take(self, record: KafkaRecord, error: Exception) -> None:
+    def _send(self, record: KafkaRecord, error: Exception) -> None:
         if self._producer is None:
             self._producer = driver().Producer(self._settings.admin())
         origin = {
@@ -81,7 +74,6 @@ class _DeadLetters(Rejected):
         except BufferError:  # many are on their way
             self._producer.flush(self._settings.poll_timeout)
             self._producer.produce(**letter)
-        super().take(record, error)
 
     def settle(self) -> int:
         if self._producer is not None:
@@ -108,8 +100,8 @@ def rejecting(settings: KafkaSettings) -> Rejected:
     if isinstance(settings.on_error, DeadLetterTopic):
         return _DeadLetters(settings.on_error.topic, settings)
     if callable(settings.on_error):
-        return _Handling(settings.on_error)
-    return Rejected() if settings.on_error == "skip" else _Failing()
+        return Rejected(settings.on_error)
+    return Rejected(_skip if settings.on_error == "skip" else _fail)
 
 
 @dataclass(eq=False, repr=False)
