@@ -15,10 +15,10 @@ from trident.batch.changes import check_none_staged
 from trident.batch.engine import E, Engine
 from trident.batch.failures import FailurePolicy
 from trident.batch.group_run import GroupRun
-from trident.batch.open_states import batch_states, close_states, make_states
 from trident.batch.opening import LogTerms
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import StartOptions
+from trident.batch.states import batch_states, close_states, make_states
 from trident.drpc.calls import CallQueue
 from trident.drpc.request_engine import RequestEngine
 from trident.drpc.request_loop import RETRIES, RequestLoop

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryStore
-from trident.batch.open_states import close_states, make_states
+from trident.batch.states import close_states, make_states
 from trident.batch.watchpoints import POINTS, watching
 from trident.chaos.process import Life
 from trident.chaos.record import Record, Words

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from trident.backends.memory import MemoryMap
-from trident.batch.open_states import close_states, make_states
+from trident.batch.states import close_states, make_states
 from trident.drpc.errors import (
     DRPCError,
     DRPCExecutionError,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 from trident.batch.computed import BegunStates
-from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome
+from trident.batch.states import close_states
 from trident.drpc.calls import Answer, Call
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import answer_json, failure_of

@@ -15,8 +15,8 @@ from trident.batch.computed import (
     Postponed,
     write_updates,
 )
-from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome, counted_apart
+from trident.batch.states import close_states
 from trident.job.job import Job
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput

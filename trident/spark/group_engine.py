@@ -22,8 +22,8 @@ from trident.batch.computed import (
     Postponed,
     write_updates,
 )
-from trident.batch.open_states import close_states
 from trident.batch.outcome import Counters, Outcome, counted_apart
+from trident.batch.states import close_states
 from trident.job.job import Job, Kernels, LookUp, Source, Update
 from trident.kernels.task import Task
 from trident.operations.counters import CounterBook

@@ -11,11 +11,11 @@ from uuid import uuid4
 from trident.batch.attempt import Making
 from trident.batch.engine import Engine
 from trident.batch.failures import FailurePolicy
-from trident.batch.open_states import batch_states, make_states
 from trident.batch.opening import LogTerms
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
+from trident.batch.states import batch_states, make_states
 from trident.batch.work import NothingNew
 from trident.errors import PlanError
 from trident.log.log import Log, MemoryLog
