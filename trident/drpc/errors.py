@@ -1,4 +1,4 @@
-"""What a query can fail with; each pickles, and crosses HTTP and Thrift as itself."""
+"""The errors of queries; each pickles, and crosses HTTP and Thrift as itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnknownFunctionError(DRPCError):
     """
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     known: Sequence[str]
     """What there is."""
 
@@ -64,7 +64,7 @@ class DRPCExecutionError(DRPCError):
 
     @property
     def function(self) -> str:
-        """What was asked for."""
+        """The function of the request."""
         function: str = self.args[0]
         return function
 
@@ -87,16 +87,16 @@ class DRPCUnavailableError(DRPCExecutionError):
 
 
 class StateNotThereError(DRPCUnavailableError):
-    """A state that is read has not begun, or is gone from its store; it may be there later."""
+    """A state that is read has not begun, or is missing in its store; ask again later."""
 
 
 class DRPCInternalError(DRPCExecutionError):
-    """A state can't be read, or the library failed; nobody who asks can do anything about it."""
+    """A state can't be read, or the library failed; the caller can't do anything about it."""
 
 
 @dataclass(eq=False, repr=False)
 class DRPCTimeoutError(DRPCError, TimeoutError):
-    """There was no answer in time; the call has left the queue.
+    """No answer came in time; the call has left the queue.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class DRPCTimeoutError(DRPCError, TimeoutError):
     """
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     elapsed: float
     """How many seconds the call has waited."""
     waiting: int
@@ -120,10 +120,10 @@ class DRPCTimeoutError(DRPCError, TimeoutError):
 
 @dataclass(eq=False, repr=False)
 class DRPCQueueFullError(DRPCError):
-    """Too many calls wait already; this one was not accepted."""
+    """Too many calls wait already; this one was refused."""
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     waiting: int
     """How many calls of the function wait."""
 
@@ -135,7 +135,7 @@ class DRPCClosedError(DRPCError):
     """The run has been stopped, and its queries with it."""
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
 
     _template = "{function!r} can't be answered any more: the run has been stopped"
 
@@ -145,7 +145,7 @@ class DRPCElsewhereError(DRPCError):
     """The function updates a state, and the run that does so is in another process."""
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
 
     _template = (
         "{function!r} updates a state, so the process of the run alone answers it, not this one. "
@@ -158,7 +158,7 @@ class ArgumentsTooLargeError(DRPCError):
     """The arguments of a call are larger than the server takes."""
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     limit: int
     """The most, in bytes of UTF-8."""
 
@@ -167,7 +167,7 @@ class ArgumentsTooLargeError(DRPCError):
 
 @dataclass(eq=False, repr=False)
 class MalformedRequestError(DRPCError):
-    """A request that no server understands."""
+    """The request is invalid."""
 
     problem: str
     """What is wrong with it."""
@@ -177,12 +177,12 @@ class MalformedRequestError(DRPCError):
 
 @dataclass(eq=False, repr=False)
 class DRPCAccessError(DRPCError):
-    """The server doesn't answer the function to whoever asked."""
+    """The server doesn't answer the function to the caller."""
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     user: str | None = None
-    """Whose token it was; None without a token that the server knows."""
+    """Who has the token; None without a token that the server knows."""
 
     def __str__(self) -> str:
         if self.user is None:
@@ -194,13 +194,13 @@ class DRPCAccessError(DRPCError):
 class AnswerLostError(DRPCError):
     """A call was sent, and the connection ended without an answer: the function may have run.
 
-    Only calls of servers that apply a request once by its id are repeated by themselves.
+    A client repeats only calls to servers that apply a request once by its id.
     """
 
     function: str
-    """What was asked for."""
+    """The function of the request."""
     problem: str
-    """What was found, ``host:port: problem``."""
+    """The problem, as ``host:port: problem``."""
 
     _template = (
         "the answer of {function!r} was lost ({problem}), so it may have run. Storm's servers run "
@@ -210,10 +210,10 @@ class AnswerLostError(DRPCError):
 
 @dataclass(eq=False, repr=False)
 class NoServerError(DRPCError):
-    """A client has reached none of its servers."""
+    """A client could reach none of its servers."""
 
     problems: str
-    """Of each server what was found, ``host:port: problem``."""
+    """The problem of each server, as ``host:port: problem``."""
 
     _template = (
         "no DRPC server answers: {problems}. Is it running, and is that its port? HTTP is on 3774 "
@@ -222,4 +222,4 @@ class NoServerError(DRPCError):
 
 
 class DRPCUsageError(UsageError):
-    """A server or client was given what it can't use; nothing was started."""
+    """A server or client was given an argument that it can't use; nothing was started."""

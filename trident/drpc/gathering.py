@@ -43,9 +43,6 @@ class Answers(Protocol):
     def reads(self) -> bool:
         """Whether it reads states, so that calls gain by being answered together."""
 
-    def prepare(self) -> None:
-        """Called once, before the first answer."""
-
     def answer(self, args: str) -> str:
         """Answer one request, or raise its failure."""
 

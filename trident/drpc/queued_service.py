@@ -23,7 +23,7 @@ from trident.drpc.query_figures import CountedCall, QueryFigures
 from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0
-"""Seconds that a call waits where nobody says how many."""
+"""Seconds that a call waits by default."""
 MOST_WAITING = 1_000
 """Calls that the queue of a function takes."""
 
@@ -31,7 +31,7 @@ MOST_WAITING = 1_000
 class QueuedService:
     """Answers calls by name, in this process; each name has a queue of its own.
 
-    A call that finds nobody else asking is answered in its own thread. Calls that come together are
+    A call that finds no other caller is answered in its own thread. Calls that come together are
     answered together.
     """
 
@@ -52,8 +52,6 @@ class QueuedService:
         self._loop_ticks: WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[Gathering, LoopTicks]
         ] = WeakKeyDictionary()
-        for query in queries.values():
-            query.prepare()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(functions={list(self.functions)})"
@@ -70,7 +68,7 @@ class QueuedService:
     def figures(self) -> list[dict[str, Any]]:
         """Return how many calls of each function there were, and how long they took.
 
-        JSON values; what each means is told in ``docs/monitoring.md``.
+        JSON values; ``docs/monitoring.md`` explains each.
         """
         return [
             self._figures_of(function).to_dict(queue.waiting)
@@ -80,8 +78,8 @@ class QueuedService:
     def listen(self, callback: Callable[[QueryEnded], object]) -> Listening:
         """Have `callback` called with a `QueryEnded` at the end of each call.
 
-        In the thread, and where there is one the task, of the caller, which waits for it. What it
-        raises is logged and hurts nobody. Returns what ends it by ``stop()``.
+        It is called in the thread, and the task if any, of the caller, which waits for it. An error
+        of the callback is logged and has no other effect. Returns what ends it by ``stop()``.
         """
         return self._listeners.add(callback)
 
@@ -102,20 +100,20 @@ class QueuedService:
         args : str
             The arguments, the only value of the query's only tuple.
         timeout : float, optional
-            Seconds, 5 by default. Where it is given another thread answers, so that the call ends
-            in time whatever a step does. Otherwise a call that nobody else competes with is
-            answered in its own thread, which no time-out can interrupt, unless the answer before
-            took 50 ms or more.
+            Seconds, 5 by default. If it is given another thread answers, so that the call ends
+            in time whatever a step does. Otherwise a call without competitors is answered in its
+            own thread, which no time-out can interrupt, unless the answer before took 50 ms or
+            more.
         request_id : str, optional
-            What tells the request from others. Where the function updates a state a request that
-            comes again with its id, within ten minutes, gets the same answer and changes nothing.
+            The identity of the request. If the function updates a state, a request that comes again
+            with its id within ten minutes gets the same answer and changes nothing.
 
         Returns
         -------
         str
             JSON, as Storm's: a list of the tuples of the step that was declared last, each a list
-            of its values; ``[]`` where there is none. What JSON has no form for is written as
-            ``str`` shows it.
+            of its values; ``[]`` without tuples. Values that JSON has no form for are written as
+            ``str`` shows them.
 
         Raises
         ------
@@ -124,7 +122,7 @@ class QueuedService:
         DRPCExecutionError
             When the query failed; its cause is what an operation or a state raised.
         DRPCTimeoutError
-            When there was no answer in time.
+            When no answer came in time.
         DRPCQueueFullError
             When too many calls wait.
         DRPCClosedError
@@ -132,7 +130,7 @@ class QueuedService:
         DRPCElsewhereError
             When the function updates a state, and the run is in another process.
         MalformedRequestError
-            When the id is none, or was given to other arguments before.
+            When the id is invalid, or was given to other arguments before.
         """
         with Briefly():
             return self._execute(function, args, timeout, request_id)
@@ -167,8 +165,7 @@ class QueuedService:
         queue.
 
         The parameters and errors are those of :meth:`execute`. Another thread answers, unless no
-        step can wait for anything: where all states are in memory, and all operations are of this
-        library.
+        step can wait: if all states are in memory, and all operations are of this library.
         """
         queue = self._queue_of(function)
         args, seconds = _text(function, args), _seconds(timeout)
@@ -231,7 +228,6 @@ class QueuedService:
 
     def _add(self, function: str, query: Answers, most_waiting: int) -> None:
         """Answer one more name; called by one thread at a time."""
-        query.prepare()
         queue = Gathering(query, self._workers, most_waiting)
         self._queues = {**self._queues, function: queue}  # other threads may iterate over the old
 
@@ -275,7 +271,7 @@ def _seconds(timeout: float | None) -> float:
 
 
 def _text(function: str, args: object) -> str:
-    """The arguments as plain text, whatever their class is shown as."""
+    """Return the arguments as a plain str, also those of a subclass."""
     if type(args) is str:
         return args
     if not isinstance(args, str):

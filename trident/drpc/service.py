@@ -55,10 +55,12 @@ class LocalDRPC(QueuedService):
             else:
                 queries[function] = Query(plan, query, conf)
         super().__init__(queries, most_waiting)
+        for each in queries.values():
+            each.prepare()
         self._queues |= queues | {function: _Elsewhere(function) for function in plan.updating}
 
     def answer_by(self, function: str, queue: CallQueue) -> None:
-        """Have a function that updates a state answered, by the run of its topology."""
+        """Let the run of the topology answer a function that updates a state, by its queue."""
         self._queues[function] = queue
 
 
@@ -70,7 +72,7 @@ def _refuse_spark(
 
 
 class _Elsewhere(CallQueue):
-    """In the place of a function that updates a state, where the run is in another process."""
+    """The queue of a function that updates a state, if the run is in another process."""
 
     def __init__(self, function: str) -> None:
         self._function = function

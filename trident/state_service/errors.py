@@ -1,4 +1,4 @@
-"""What asking for states can fail with, besides what `trident.drpc.errors` has; each pickles."""
+"""The errors of requests for states, besides those of `trident.drpc.errors`; each pickles."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from trident.states.errors import UsageError
 
 
 class StateServiceError(DRPCError):
-    """The root of what only states are asked for can fail with."""
+    """The root of the errors of requests for states."""
 
 
 @dataclass(eq=False, repr=False)
 class UnknownStateError(StateServiceError):
-    """Nothing that is served has a state of that name.
+    """No topology that is served has a state of that name.
 
     Examples
     --------
@@ -27,9 +27,9 @@ class UnknownStateError(StateServiceError):
     """
 
     state: str
-    """What was asked for."""
+    """The name in the request."""
     states: Sequence[str]
-    """What there is, as far as the caller may see it."""
+    """The states that the caller may read."""
 
     def __post_init__(self) -> None:
         self.states = tuple(self.states)
@@ -43,7 +43,7 @@ class UnknownStateError(StateServiceError):
 
 @dataclass(eq=False, repr=False)
 class StateLeftOutError(StateServiceError):
-    """The state is none that can be shown."""
+    """The state can't be shown."""
 
     state: str
     """Which one."""
@@ -55,14 +55,14 @@ class StateLeftOutError(StateServiceError):
 
 @dataclass(eq=False, repr=False)
 class NoSuchKeyError(StateServiceError):
-    """The state has no value for the key; a value that is null is none."""
+    """The state has no value for the key, or its value is null."""
 
     state: str
     """Which state."""
     key: str | None
     """The key as JSON; None for the single value of a state without keys."""
     txid: int | None
-    """The batch that this is of."""
+    """The batch as of which it was read."""
 
     def __str__(self) -> str:
         of = "" if self.txid is None else f" as of batch {self.txid}"
@@ -79,7 +79,7 @@ class NoJSONError(StateServiceError):
     key: str | None
     """The key as JSON; None for the single value of a state without keys."""
     found: str
-    """What the value is or holds."""
+    """The value, or the part of it, that JSON has no form for."""
 
     def __str__(self) -> str:
         of = "" if self.key is None else f" of the key {self.key:.200}"

@@ -68,9 +68,6 @@ class StateReads:
         self._served = {name: state.served for name, state in states.items()}
         self._most_keys = most_keys
 
-    def prepare(self) -> None:
-        """There is nothing to prepare: states are made when they are first asked for."""
-
     def close(self) -> None:
         """There is nothing to close: the maker of this closes the states."""
 
