@@ -18,8 +18,8 @@ from trident.drpc.errors import DRPCExecutionError
 from trident.drpc.service import LocalDRPC
 from trident.errors import NoStateError
 
-_EVERY_POINT = [(point, number) for number in (0, 3) for point in POINTS]
-_ANYWHERE = [("clock", 0.3 + 0.05 * number) for number in range(10)]
+_EVERY_POINT = [(point, number % 2 * 3) for number, point in enumerate(POINTS)]
+_ANYWHERE = [("clock", 0.3 + 0.1 * number) for number in range(5)]
 
 
 @pytest.mark.slow
