@@ -160,23 +160,26 @@ WINDOWS: list[Any] = [
 ]
 
 
+FEW_BATCHES = 1623
+"""The seed of three batches in which each of the windows is made twice, and misses late tuples."""
+
+
 @pytest.mark.pairs
+@pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("make", [Combined, Aggregated])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_they_are_the_same_on_both_engines(
-    engine: Engine, kept: MapStateFactory, window: Any, make: Any
+def test_they_are_the_same_on_both_engines_however_many_partitions_there_are(
+    engine: Engine,
+    kept: MapStateFactory,
+    window: Any,
+    make: Any,
+    partitions: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if partitions > 1:
+        monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
     window = window.withTimestampField("t").withLag(ms(3)).withLateness(ms(10))
-    compare(engine, window, make, drawn_batches(Random(7)), kept)
-
-
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_all_partitions_have_one_watermark(
-    engine: Engine, kept: MapStateFactory, window: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
-    window = window.withTimestampField("t").withLateness(ms(4))
-    compare(engine, window, Combined, drawn_batches(Random(7)), kept, partitions=3)
+    compare(engine, window, make, drawn_batches(Random(FEW_BATCHES)), kept, partitions)
 
 
 def test_of_a_stream_without_groups_there_is_one_window_at_a_time(
@@ -209,15 +212,14 @@ def test_times_may_be_timestamps(engine: Engine, kind: str) -> None:
     assert first.timestamp() == start.timestamp()
 
 
+@pytest.mark.singles
 @pytest.mark.slow
-@pytest.mark.pairs
-@pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_a_batch_that_is_tried_again_counts_once(
-    engine: Engine, kept: MapStateFactory, window: Any, point: str
+def test_batches_that_are_tried_again_count_once(
+    engine: Engine, kept: MapStateFactory, window: Any
 ) -> None:
-    batches = drawn_batches(Random(7))
-    with fail_at(point, 1, times=2), fail_at(point, 5, times=3):
+    batches = drawn_batches(Random(FEW_BATCHES))
+    with fail_at("after begin", 1), fail_at("after write", 2, times=2), fail_at("after ready", 3):
         compare(engine, window.withTimestampField("t"), Combined, batches, kept)
 
 
