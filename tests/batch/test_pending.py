@@ -112,12 +112,14 @@ class Watched(Words):
             assert self.changed.wait_for(lambda: ("emit", txid) in self.calls, 60)
 
 
+@pytest.mark.singles
 @KINDS
 def test_everything_counts_once(engine: Engine, kind: Any) -> None:
     assert set(engine.run_all(Words(kind))) == {1}
     assert engine.counts == EXPECTED
 
 
+@pytest.mark.singles
 @pytest.mark.parametrize("point", ["before begin", "after write", "before commit", "after commit"])
 def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
     engine: Engine, point: str
@@ -136,6 +138,7 @@ def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
     assert engine.counts == EXPECTED
 
 
+@pytest.mark.singles
 @pytest.mark.parametrize(("room", "most"), [(3.5, 3), (2.5, 2), (0.5, 1)])
 def test_while_computed_batches_take_much_memory_the_source_waits(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, room: float, most: int
@@ -186,7 +189,7 @@ def test_a_batch_is_acknowledged_after_its_commit_and_in_order(engine: Engine) -
 
 
 @pytest.mark.slow
-@pytest.mark.pairs
+@pytest.mark.singles
 @KINDS
 @pytest.mark.parametrize("point", POINTS[: POINTS.index("after commit")])
 def test_a_batch_that_fails_takes_those_behind_it_with_it(

@@ -96,6 +96,7 @@ def sums(spark: SparkSession, tmp_path: Path) -> Sums:
     return Sums(spark, tmp_path)
 
 
+@pytest.mark.singles
 @BOTH
 @pytest.mark.parametrize("how", ["rows", "columns", "arrow"])
 def test_executors_emit_what_the_driver_emits_on_the_local_engine(
@@ -165,6 +166,7 @@ def test_what_was_emitted_of_a_batch_that_is_given_up_is_let_go_of(
     assert not any(left)
 
 
+@pytest.mark.singles
 @BOTH
 @pytest.mark.parametrize("point", ["before begin", "after write", "before commit"])
 def test_a_failed_batch_counts_once(spout: Any, point: str, sums: Sums, shelf: Shelf) -> None:

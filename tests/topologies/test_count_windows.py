@@ -92,6 +92,7 @@ SHAPES = [(3, 3), (4, 2), (5, 3), (1, 1), (7, 1)]
 SIZES = [2, 0, 5, 1, 1, 9, 3]
 
 
+@pytest.mark.singles
 @pytest.mark.parametrize("make", [Joined, Listed])
 @pytest.mark.parametrize(("length", "slide"), SHAPES)
 def test_windows_hold_the_tuples_that_they_are_defined_by(
@@ -189,6 +190,7 @@ def test_tuples_count_in_the_order_of_partitions(engine: Engine) -> None:
     assert len(places) > 1
 
 
+@pytest.mark.singles
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 def test_a_batch_that_is_tried_again_counts_once(

@@ -62,6 +62,7 @@ def sides(topology: TridentTopology, first: str, second: str, value: Any) -> tup
     return side(1, first), side(2, second), spout
 
 
+@pytest.mark.singles
 @pytest.mark.parametrize("case", MEETING)
 @pytest.mark.parametrize("turned", [False, True])
 def test_merged_values_are_put_together_by_name_in_the_wider_type(
@@ -82,6 +83,7 @@ def test_merged_values_are_put_together_by_name_in_the_wider_type(
 KEYS = [case for case, (kind, *_) in MEETING.items() if not kind.startswith("map")]
 
 
+@pytest.mark.singles
 @pytest.mark.parametrize("case", KEYS)
 @pytest.mark.parametrize("mode", JoinOutFieldsMode)
 def test_keys_of_other_orders_and_digits_are_joined(

@@ -357,6 +357,7 @@ class Weighing(ReducerAggregator[int]):
         return curr + self.weight
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("aggregator", [Weighted, Weighing])
 @pytest.mark.parametrize("hint", [None, 2])
 def test_an_aggregator_is_prepared_where_it_updates_a_state(
