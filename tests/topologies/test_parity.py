@@ -24,7 +24,7 @@ from trident.plan.nodes import DeadLettersNode, NativeNode, Node, StaticStreamNo
 from trident.plan.overlap import one_at_a_time
 from trident.spouts.feeder import FeederBatchSpout
 
-SPARK_SECONDS = 40.0
+SPARK_SECONDS = 20.0
 PENDING = sampled_from([1, 4])
 """How many batches may be emitted and not committed."""
 _SETTINGS = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
