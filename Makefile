@@ -18,7 +18,7 @@ LOCK   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck docs lock dist installs notes environment java servers clean
+.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck docs lock dist installs notes environment java servers compiled clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ MORE_THAN_CORES := $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest --numprocesses $(MORE_THAN_CORES) --dist loadfile \
 		--no-loadscope-reorder $(PYTEST_ARGS)
+
+# Pytest compiles tests in its own way, and in each of its processes what is not compiled yet.
+compiled: $(STAMP)
+	@$(PYTHON_IN_ENV) -m pytest --collect-only -qq >/dev/null
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
 # not marked so fails, as it finds no Java. What is left out installs projects, starts examples, or
