@@ -130,7 +130,7 @@ def compare(
     late = engine.capture(windows.lateStream(), "late")
     with engine.start(topology) as run:
         feed(run, spout, *batches)
-        counted = [progress.late for progress in run.groups["values"].recentProgress]
+    counted = [progress.late for progress in run.groups["values"].recentProgress]
     model = Model(window)
     expected, expected_late = [], []
     for batch in batches:
