@@ -35,6 +35,16 @@ settings.load_profile("quick" if QUICK in os.environ else "tests")
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect no garbage while tests are collected: it would be looked for among ever more."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Let a report cross to the process that shows it, though its log has half a surrogate pair."""
     return _encodable((yield))
@@ -69,7 +79,8 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def quick_java() -> Iterator[None]:
     """Have each JVM of Spark be there soon."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_SUBMIT_ARGS", java.submit_arguments(*java.OPTIONS))
+        for name, value in java.submit_environment(*java.OPTIONS, *java.HEAP).items():
+            patch.setenv(name, value)
         yield
 
 
@@ -78,7 +89,7 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for the whole run: a second JVM would cost every test seconds."""
     from trident.spark.session import local_session
 
-    session = local_session(**spark_kafka.settings(), **java.INTERPRETED)
+    session = local_session(**spark_kafka.settings())
     yield session
     session.stop()
 

@@ -14,8 +14,12 @@ OPTIONS = (
     "-XX:ReservedCodeCacheSize=240m",  # that level reserves 48 MB, which the whole suite fills
     f"-XX:SharedArchiveFile={CLASSES}",
     "-XX:+UseSerialGC",  # two cores have better to do than to collect garbage beside a program
+    "-XX:MetaspaceSize=300m",  # else the heap is collected whenever many classes are loaded
     "-Xlog:disable",  # saved by another Java, or not at all: then classes are loaded as ever
 )
+
+HEAP = ("-Xms768m", "-Xmn384m")
+"""Room in a JVM with a session, where most objects die before a small heap would be full."""
 
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -25,9 +29,15 @@ INTERPRETED = {
 tests, which have a few rows. The fixture `compiled` has it as users have it."""
 
 
-def submit_arguments(*options: str) -> str:
-    """What PYSPARK_SUBMIT_ARGS is for drivers and executors with these options."""
-    joined = shlex.join(options)
-    arguments = ["--driver-java-options", joined]
-    arguments += ["--conf", f"spark.executor.extraJavaOptions={joined}"]
-    return shlex.join([*arguments, "pyspark-shell"])
+def submit_environment(*options: str) -> dict[str, str]:
+    """The variables by which each JVM that runs ``spark-submit`` has these options.
+
+    So have its executors. A session of Python, in whatever program, is `INTERPRETED` too.
+    """
+    settings = {**INTERPRETED, "spark.executor.extraJavaOptions": shlex.join(options)}
+    arguments = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
+    return {
+        "SPARK_SUBMIT_OPTS": shlex.join(options),
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]),
+    }

@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.spark.java import CLASSES, submit_arguments
+from tests.spark.java import CLASSES, submit_environment
 from tests.spark.lines import Lines
 from trident.spark import local_session
 
@@ -17,7 +17,7 @@ from trident.spark import local_session
 def main() -> None:
     """Count words of files, and have the JVM save its classes as it ends."""
     saved = CLASSES.with_suffix(".partly")
-    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(f"-XX:ArchiveClassesAtExit={saved}")
+    os.environ.update(submit_environment(f"-XX:ArchiveClassesAtExit={saved}"))
     spark = local_session(**{"spark.master": "local[2]"})
     with tempfile.TemporaryDirectory() as folder:
         lines = Lines(spark, Path(folder))

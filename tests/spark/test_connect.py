@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from tests import forks
 from tests.faults.proxy import Proxy
-from tests.spark import connect_program
+from tests.spark import connect_program, java
 from tests.spark.connect import connected
 from tests.spark.files import FileMap, Files, ListedFiles
 from tests.spark.shelves import Part, Shelf
@@ -53,7 +53,7 @@ from trident.testing.servers.connect import ConnectServer
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+    settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", **java.INTERPRETED}
     with ConnectServer(tmp_path_factory.mktemp("connect"), settings) as server:
         yield server
 
