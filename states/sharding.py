@@ -59,17 +59,16 @@ class Sharding:
     """
 
     positions: Sequence[Sequence[int]]
-    total: int
 
     @staticmethod
     def of(keys: Sequence[bytes], shards: int) -> Sharding:
         """Return the keys by their shards; they are given in the form that `shard_of` takes."""
         if shards == 1:
-            return Sharding([range(len(keys))], len(keys))
+            return Sharding([range(len(keys))])
         positions: list[list[int]] = [[] for _ in range(shards)]
         for position, shard in enumerate(shards_of(keys, shards)):
             positions[shard].append(position)
-        return Sharding(positions, len(keys))
+        return Sharding(positions)
 
     def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:
         """Return the items for each shard of `column`, which has an item for each key."""
@@ -81,7 +80,7 @@ class Sharding:
         """Return the items of all shards in the order of the keys."""
         if len(self.positions) == 1:
             return list(by_shard[0])
-        column: list[Any] = [None] * self.total
+        column: list[Any] = [None] * sum(map(len, self.positions))
         for positions, items in zip(self.positions, by_shard, strict=True):
             for position, item in zip(positions, items, strict=True):
                 column[position] = item

@@ -189,18 +189,15 @@ class MapStateFactory(StateFactory):
     schema: ValueSchema | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        hosted = cast("str | None", self.hosted) or self.store.hosted
-        if hosted not in get_args(Hosted):
-            raise ValueError(f"hosted={hosted!r}; allowed are: {', '.join(get_args(Hosted))}")
-        object.__setattr__(self, "hosted", hosted)
-        if hosted == "executor" and self.store.hosted == "driver":
+        object.__setattr__(self, "hosted", cast("Any", self.hosted) or self.store.hosted)
+        for option, values in (("hosted", Hosted), ("written_by", WrittenBy)):
+            found, allowed = getattr(self, option), get_args(values)
+            if found not in allowed:
+                raise ValueError(f"{option}={found!r}; allowed are: {', '.join(allowed)}")
+        if self.hosted == "executor" and self.store.hosted == "driver":
             raise ValueError(
                 f"{type(self.store).__name__}: hosted='executor', but only the driver's process "
                 "reaches it; leave hosted= out"
-            )
-        if self.written_by not in get_args(WrittenBy):
-            raise ValueError(
-                f"written_by={self.written_by!r}; allowed are: {', '.join(get_args(WrittenBy))}"
             )
         if self.key_factory is not None and self.shards is not None:
             raise ValueError(
