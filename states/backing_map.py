@@ -412,8 +412,8 @@ class WrappedMap(IBackingMap):
     def __init__(self, inner: IBackingMap) -> None:
         if not isinstance(inner, IBackingMap):
             raise StateError(
-                f"{type(inner).__name__} lies below another wrapper of the map, where no state "
-                "would read and write through it; let it wrap the wrapper"
+                f"{type(inner).__name__} can't be wrapped in another map, as no state would use it "
+                "then; let it wrap that map"
             )
         self.inner = inner
 

@@ -130,7 +130,7 @@ def may_spread(
                 raise CorruptStateError(
                     f"the control record of {state}",
                     f"some of its shards have begun batch {own.token.txid} with tuples that this "
-                    "checkpoint does not know, and others have lost that they did",
+                    "checkpoint does not know, and others have lost their begin",
                     _RESTORE,
                 )
         if expected is None and not all(other.is_unused for other in strangers):

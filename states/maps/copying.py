@@ -209,8 +209,7 @@ class _Copy:
             raise CopyError(
                 f"{_place(self._target)} has this state already, as of the same batch, but "
                 f"{differing} of {entries} entries differ",
-                f"{self._suspects} has written there: remove what is there, or copy to another "
-                "place.",
+                f"{self._suspects} has written there: remove that state, or copy to another place.",
             )
         return Copied(self._record, entries, 0)
 
@@ -241,11 +240,11 @@ class _Copy:
         if occupant is not None:
             raise CopyError(
                 f"{_place(self._target)} is not empty: there is {occupant}, and no control record",
-                "Remove what is there, or copy to another place.",
+                "Remove the entries, or copy to another place.",
             )
 
     def _target_taken(self, found: ControlRecord) -> CopyError:
-        advice = "Remove what is there, or copy to another place."
+        advice = "Remove that state, or copy to another place."
         place, log_id = _place(self._target), found.log_id
         if log_id.startswith(UNFINISHED):
             what = f"{place} is an unfinished copy of another state, whose log id is "
@@ -316,7 +315,7 @@ class _Copy:
             if stored != self._marker.encode() or not self._source_settled():
                 raise CopyError(
                     f"the state {_place(self._source)} has moved on since its unfinished copy in "
-                    f"{_place(self._target)} began, which can't list what has to be removed",
+                    f"{_place(self._target)} began, which can't list the entries to remove",
                     "Copy to another place, such as another prefix.",
                 )
             return
@@ -357,7 +356,7 @@ class _Copy:
         raise CopyError(
             f"the state {_place(self._source)} changed during the copy: it was at "
             f"{_at(self._record)} and {now}",
-            "Stop the topology that updates it, and copy again: what is copied already is kept.",
+            "Stop the topology that updates it, and copy again: copied entries are kept.",
         )
 
     def _target_changed(self) -> CopyError:

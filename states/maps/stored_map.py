@@ -325,8 +325,8 @@ class StoredMap(CommittedReads, SnapshottableMap):
         if found is None or self.tables.reading.read([encode_key(self.key)])[0] is not None:
             return
         raise StateError(
-            f"state {self.control.place}: an aggregate without groups goes on from the entry "
-            f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
+            f"state {self.control.place}: an aggregate without groups needs the entry "
+            f"{self.key[0]!r}, which is missing, while there is {found}. Give the key that Storm's "
             "globalKey named: snapshot_key="
         )
 

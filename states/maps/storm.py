@@ -112,14 +112,14 @@ def _record_of_storm(
             raise StateError(
                 f"state {state.control.place}: attempt {attempt} of batch {begun} has begun, and "
                 "the state doesn't know whether it was committed. Start the topology and stop it "
-                "after a batch; or give in_flight='committed' where the checkpoint's log has "
-                "that batch as committed, 'burn' where it has not."
+                "after a batch; or give in_flight='committed' if the checkpoint's log has that "
+                "batch as committed, else 'burn'."
             )
         if in_flight == "committed" and not found.ready:
             raise StateError(
-                f"state {state.control.place}: of attempt {attempt} of batch {begun} not "
-                "everything was written, so it can't have been committed. Give in_flight='burn'; "
-                "or restore the store, if it may have lost writes."
+                f"state {state.control.place}: attempt {attempt} of batch {begun} has not written "
+                "everything, so it can't have been committed. Give in_flight='burn'; or restore "
+                "the store, if it may have lost writes."
             )
         if in_flight == "committed":
             committed = begun

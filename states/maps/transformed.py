@@ -67,7 +67,7 @@ class TransformedEntries:
         if len(keys) > 1:
             shown = " and ".join(_shown(decode_key(new)) for new in sorted(keys))
             raise CopyError(
-                f"of the key {_shown(key)} two keys are made, {shown}, of its last value and the "
+                f"the function makes two keys of {_shown(key)}: {shown}, of its last value and the "
                 "one before",
                 "Make a key of the old key alone.",
             )
@@ -75,9 +75,9 @@ class TransformedEntries:
             self._sources.execute("INSERT OR IGNORE INTO made VALUES (?, ?)", (new, old))
             [other] = self.sources([new])
             if other != old:
-                what = f"of the keys {_shown(decode_key(other or b''))} and {_shown(key)} one key "
-                advice = "Give each a key of its own: a copy adds nothing up."
-                raise CopyError(f"{what}is made, {_shown(decode_key(new))}", advice)
+                both = f"{_shown(decode_key(other or b''))} and {_shown(key)}"
+                what = f"the function makes one key of {both}: {_shown(decode_key(new))}"
+                raise CopyError(what, "Give each a key of its own: a copy adds nothing up.")
             yield new, (*entry[:tokens], *(value for _, value in made))
 
     def _call(self, key: Key, value: Any) -> tuple[bytes | None, Any]:
@@ -92,7 +92,7 @@ class TransformedEntries:
             made: Any = self._transform(key, own_copy(kept.value if kept else value))
         except Exception as error:
             raise CopyError(
-                f"of the key {_shown(key)} nothing can be made: {type(error).__name__}: "
+                f"the function fails for the key {_shown(key)}: {type(error).__name__}: "
                 f"{masked(str(error)):.300}",
                 "Mend the function, and copy again.",
             ) from error
@@ -103,7 +103,7 @@ class TransformedEntries:
                 new = replace(kept, value=new) if kept else new
                 return encode_key(fields), version._replace(value=new) if version else new
         raise CopyError(
-            f"of the key {_shown(key)} the function has made {_shown(made)}",
+            f"the function returned {_shown(made)} for the key {_shown(key)}",
             "Return the fields of a key, as a tuple, and a value: return (word, day), n. Return "
             "None to leave the key out.",
         )

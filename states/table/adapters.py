@@ -64,8 +64,8 @@ class CheckedTable(Table):
     def pages(self, part: Any = None) -> Iterator[Sequence[tuple[Any, Any]]]:
         if not self.has_pages:
             raise StateError(
-                f"{self.where or 'the store of this state'} can't list its entries, not even some "
-                "at a time; look up keys"
+                f"{self.where or 'the store of this state'} can't list its entries, not even page "
+                "by page; look up keys"
             )
         arguments = () if part is None else (part,)  # most maps have no parts
         return map(self._encoded, self._store.pages(*arguments))

@@ -593,11 +593,11 @@ def test_a_copy_by_another_function_removes_what_half_a_copy_has_left() -> None:
 @pytest.mark.parametrize(
     ("transform", "problem"),
     [
-        (lambda key, value: ((key[0][0],), value), "of the keys .* one key is made, ..d',."),
-        (lambda key, value: ((key[0], value), value), "two keys are made, .* Make a key of the"),
-        (lambda key, value: (key[0], value), r"has made \('.*', \d\). Return the fields"),
-        (lambda key, value: value, "the function has made 2"),
-        (lambda key, value: 1 / 0, "nothing can be made: ZeroDivisionError: division by zero"),
+        (lambda key, value: ((key[0][0],), value), "makes one key of .*: ..d',."),
+        (lambda key, value: ((key[0], value), value), "makes two keys of .* Make a key of the"),
+        (lambda key, value: (key[0], value), r"returned \('.*', \d\) for .* Return the fields"),
+        (lambda key, value: value, "the function returned 2 for"),
+        (lambda key, value: 1 / 0, "fails for the key .*: ZeroDivisionError: division by zero"),
     ],
 )
 def test_a_function_that_would_lose_a_value_is_refused_before_anything_is_written(

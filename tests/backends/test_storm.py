@@ -336,7 +336,7 @@ class TestGivingBack:
     def test_a_batch_that_the_log_has_committed_counts(
         self, counts: MapStateFactory, client: Redis
     ) -> None:
-        with pytest.raises(StateError, match="not everything was written"):
+        with pytest.raises(StateError, match="has not written everything"):
             give_back(counts.makeState(), 17, in_flight="committed")
         begun = record(20, t18=2)
         assert counts.store.open().putControl(begun.confirmed().encode(), begun.encode())

@@ -526,7 +526,7 @@ def test_additions_and_removals_are_split_too(max_put: int) -> None:
 
 
 def test_a_layer_below_another_wrapper_is_refused() -> None:
-    with pytest.raises(StateError, match="CachedMap lies below another wrapper of the map"):
+    with pytest.raises(StateError, match="CachedMap can't be wrapped in another map"):
         WrappedMap(CachedMap(FencedMap(), 9))  # type: ignore[arg-type]
 
 
