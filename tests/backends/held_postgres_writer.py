@@ -80,10 +80,10 @@ def stop(here: bool, moment: str, is_large: bool) -> None:
     """Have the next call that waits stop, where it is `here`."""
     if not here:
         return
-    until = connections._until
+    until = connections._stop_at
 
     def stopping(*arguments: Any) -> Generator[Any, Any, Any]:
-        connections._until = until
+        connections._stop_at = until
         if moment == MOMENTS[0]:
             os.kill(os.getpid(), signal.SIGSTOP)
         asked = until(*arguments)
@@ -99,7 +99,7 @@ def stop(here: bool, moment: str, is_large: bool) -> None:
                 os.kill(os.getpid(), signal.SIGSTOP)
             return done.value
 
-    connections._until = stopping
+    connections._stop_at = stopping
 
 
 if __name__ == "__main__":

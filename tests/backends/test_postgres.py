@@ -476,13 +476,13 @@ def test_every_call_is_one_round_trip(
     from trident.backends.postgres.driver import driver
 
     trips = []
-    wait = connections._patient(driver()).wait
+    wait = connections._connection_class(driver()).wait
 
     def count(self: Any, *arguments: Any, **options: Any) -> Any:
         trips.append(1)
         return wait(self, *arguments, **options)
 
-    monkeypatch.setattr(connections._patient(driver()), "wait", count)
+    monkeypatch.setattr(connections._connection_class(driver()), "wait", count)
     for values, of_task in (("json", 2), ("bigint", 1)):
         state = opened(values=values, prefix=f"t{uuid4().hex}")
         committed(state, record(1), cat=1)
