@@ -12,103 +12,84 @@ _PACKAGES = (
     *("states", "errors", "backends", "server", "storm", "transactional", "testing"),
     *("batch.events", "spouts.kafka", "backends.memory"),
 )
-_START = "Call start() of the topology: it runs in this process, or on a Spark session."
-_CONFIG = "Options are arguments of topology.start(); Spark's are set where its session is made."
 _KAFKA = "Use KafkaSpout.opaque(servers, topic) or .transactional(…) of trident.spouts.kafka."
-_KAFKA_SINK = "Use trident.backends.kafka.sink(…) with trident.KafkaStateUpdater."
-_REDIS = 'Use its URL, "redis://localhost:6379/0", or trident.backends.redis.opaque(…).'
-_KEPT = "persistentAggregate(state, aggregator, output) does it."
-_JSON = "Use trident.states.JSONSerializer, which is the default."
-_DATABASE = "Use a store of trident.backends, or a map of two methods: trident.states.IBackingMap."
-_ROWS = "partitionPersist(trident.Rows(…)) writes tuples as rows of a table."
+_NAMES = {
+    "Use trident.storm.Operation.": "BaseOperation",
+    "Use trident.storm.MultiReducer.": "BaseMultiReducer",
+    "Use trident.Function or trident.Filter.": "EachOperation",
+    "Use stream.minBy() or maxBy().": "MinWithComparator MaxWithComparator",
+    "A plain function does it.": "CountAsAggregator StringLength TrueFilter TuplifyArgs",
+    "Use trident.errors.FailedException.": "ReportedFailedException",
+    "A tuple is a list of values: collector.emit([word, 1]).": "Values",
+    "Use trident.TridentTuple.": "Tuple",
+    "Call start() of the topology: it runs in this process, or on a Spark session.": (
+        "StormSubmitter LocalCluster StormTopology"
+    ),
+    "Options are arguments of topology.start(); Spark's are set where its session is made.": (
+        "Config"
+    ),
+    "Ask run.drpc.execute(function, args), where run is what start() returns.": "LocalDRPC",
+    "Use topology.newDRPCStream(function).": "DRPCSpout",
+    "run.drpc.execute(function, args) returns the result.": "ReturnResultsReducer",
+    "Write a step: stream.each(fields, function, outputs), a state for what is kept.": (
+        "IRichBolt BaseRichBolt BaseWindowedBolt"
+    ),
+    "Use trident.TridentTopology, or trident.transactional for bolts by batch.": "TopologyBuilder",
+    "Use trident.storm.IRichSpout.": "BaseRichSpout",
+    "newStream() takes a trident.storm.IRichSpout as it is.": "RichSpoutBatchExecutor",
+    "Use trident.FeederBatchSpout.": "FeederCommitterBatchSpout",
+    "topology.start() does it.": "MasterBatchCoordinator",
+    "The log does it: topology.start(checkpoint=…).": (
+        "RotatingTransactionalState TransactionalState"
+    ),
+    _KAFKA: (
+        "OpaqueTridentKafkaSpout TransactionalTridentKafkaSpout TridentKafkaConfig "
+        "KafkaTridentSpoutOpaque KafkaTridentSpoutTransactional KafkaSpoutConfig "
+        "KafkaTridentSpoutConfig KafkaTridentSpoutManager SpoutConfig KafkaConfig"
+    ),
+    f"Kafka is asked itself, no ZooKeeper. {_KAFKA}": "ZkHosts",
+    "Use trident.backends.kafka.sink(…) with trident.KafkaStateUpdater.": (
+        "TridentKafkaState TridentKafkaStateFactory TridentKafkaStateUpdater TridentKafkaUpdater "
+        "KafkaBolt"
+    ),
+    'Use its URL, "redis://localhost:6379/0", or trident.backends.redis.opaque(…).': (
+        "RedisMapState RedisClusterMapState RedisState RedisClusterState RedisStateUpdater "
+        "RedisStateQuerier JedisPoolConfig JedisClusterConfig"
+    ),
+    'Use its URL, "hbase://localhost/table/family".': "HBaseMapState HBaseWindowsStoreFactory",
+    'Use its URL, "memcached://localhost:11211".': "MemcachedState",
+    "Write a trident.states.State that writes a file for each batch.": "HdfsState",
+    "partitionPersist(trident.Rows(…)) writes tuples as rows of a table.": (
+        "JdbcState JdbcStateFactory JdbcUpdater"
+    ),
+    "Use a store of trident.backends, or a map of two methods: trident.states.IBackingMap.": (
+        "MongoMapState CassandraMapState"
+    ),
+    "persistentAggregate(state, aggregator, output) does it.": (
+        "MapCombinerAggStateUpdater MapReducerAggStateUpdater CombinerAggStateUpdater "
+        "ReducerAggStateUpdater"
+    ),
+    "Use trident.states.JSONSerializer, which is the default.": (
+        "JSONNonTransactionalSerializer JSONTransactionalSerializer JSONOpaqueSerializer"
+    ),
+    "Use trident.states.MicroBatchMap.": "MicroBatchIBackingMap",
+    "Leave it out: each map state does it.": "CachedBatchReadsMap",
+    "Use trident.storm.BaseWindow.": "WindowConfig",
+    "A window is kept in any opaque map, as trident.MemoryMapState.Factory().": (
+        "WindowsStore WindowsStoreFactory InMemoryWindowsStoreFactory"
+    ),
+    "Use trident.spark.local_session().": "local_session",
+}
+"""The names that each advice is for."""
 _BASES = "Function Filter Aggregator StateUpdater QueryFunction"
-_STEPS = "Write a step: stream.each(fields, function, outputs), a state for what is kept."
-
-INSTEAD: dict[str, str] = {
-    **{f"Base{name}": f"Use trident.{name}." for name in _BASES.split()},
-    **{f"Base{name}": f"Use trident.storm.{name}." for name in ("Operation", "MultiReducer")},
-    "EachOperation": "Use trident.Function or trident.Filter.",
-    **dict.fromkeys(("MinWithComparator", "MaxWithComparator"), "Use stream.minBy() or maxBy()."),
-    **dict.fromkeys(
-        ("CountAsAggregator", "StringLength", "TrueFilter", "TuplifyArgs"),
-        "A plain function does it.",
-    ),
-    "ReportedFailedException": "Use trident.errors.FailedException.",
-    "Values": "A tuple is a list of values: collector.emit([word, 1]).",
-    "Tuple": "Use trident.TridentTuple.",
-    **dict.fromkeys(("StormSubmitter", "LocalCluster", "StormTopology"), _START),
-    "Config": _CONFIG,
-    "LocalDRPC": "Ask run.drpc.execute(function, args), where run is what start() returns.",
-    "DRPCSpout": "Use topology.newDRPCStream(function).",
-    "ReturnResultsReducer": "run.drpc.execute(function, args) returns the result.",
-    **dict.fromkeys(("IRichBolt", "BaseRichBolt", "BaseWindowedBolt"), _STEPS),
-    "TopologyBuilder": "Use trident.TridentTopology, or trident.transactional for bolts by batch.",
-    "BaseRichSpout": "Use trident.storm.IRichSpout.",
-    "RichSpoutBatchExecutor": "newStream() takes a trident.storm.IRichSpout as it is.",
-    "FeederCommitterBatchSpout": "Use trident.FeederBatchSpout.",
-    "MasterBatchCoordinator": "topology.start() does it.",
-    **dict.fromkeys(
-        ("RotatingTransactionalState", "TransactionalState"),
-        "The log does it: topology.start(checkpoint=…).",
-    ),
-    **dict.fromkeys(
-        (
-            *("OpaqueTridentKafkaSpout", "TransactionalTridentKafkaSpout", "TridentKafkaConfig"),
-            *("KafkaTridentSpoutOpaque", "KafkaTridentSpoutTransactional", "KafkaSpoutConfig"),
-            *("KafkaTridentSpoutConfig", "KafkaTridentSpoutManager", "SpoutConfig", "KafkaConfig"),
-        ),
-        _KAFKA,
-    ),
-    "ZkHosts": f"Kafka is asked itself, no ZooKeeper. {_KAFKA}",
-    **dict.fromkeys(
-        (
-            *("TridentKafkaState", "TridentKafkaStateFactory", "TridentKafkaStateUpdater"),
-            *("TridentKafkaUpdater", "KafkaBolt"),
-        ),
-        _KAFKA_SINK,
-    ),
-    **dict.fromkeys(
-        (
-            *("RedisMapState", "RedisClusterMapState", "RedisState", "RedisClusterState"),
-            *("RedisStateUpdater", "RedisStateQuerier", "JedisPoolConfig", "JedisClusterConfig"),
-        ),
-        _REDIS,
-    ),
-    "HBaseMapState": 'Use its URL, "hbase://localhost/table/family".',
-    "HBaseWindowsStoreFactory": 'Use its URL, "hbase://localhost/table/family".',
-    "MemcachedState": 'Use its URL, "memcached://localhost:11211".',
-    "HdfsState": "Write a trident.states.State that writes a file for each batch.",
-    **dict.fromkeys(("JdbcState", "JdbcStateFactory", "JdbcUpdater"), _ROWS),
-    **dict.fromkeys(("MongoMapState", "CassandraMapState"), _DATABASE),
-    **dict.fromkeys(
-        (
-            *("MapCombinerAggStateUpdater", "MapReducerAggStateUpdater"),
-            *("CombinerAggStateUpdater", "ReducerAggStateUpdater"),
-        ),
-        _KEPT,
-    ),
-    **dict.fromkeys(
-        (
-            *("JSONNonTransactionalSerializer", "JSONTransactionalSerializer"),
-            "JSONOpaqueSerializer",
-        ),
-        _JSON,
-    ),
-    "MicroBatchIBackingMap": "Use trident.states.MicroBatchMap.",
-    "CachedBatchReadsMap": "Leave it out: each map state does it.",
-    "WindowConfig": "Use trident.storm.BaseWindow.",
-    **dict.fromkeys(
-        ("WindowsStore", "WindowsStoreFactory", "InMemoryWindowsStoreFactory"),
-        "A window is kept in any opaque map, as trident.MemoryMapState.Factory().",
-    ),
-    "local_session": "Use trident.spark.local_session().",
+INSTEAD = {f"Base{name}": f"Use trident.{name}." for name in _BASES.split()} | {
+    name: advice for advice, names in _NAMES.items() for name in names.split()
 }
 """What to use instead, by name."""
 
 
 def absent(name: str, known: Iterable[str]) -> Exception:
-    """The AttributeError, or for ``from trident import`` an ImportError, of a name that is not
-    there."""
+    """Return the AttributeError for a missing name; for ``from trident import`` an ImportError."""
     imported = sys._getframe(2).f_code.co_name == "_handle_fromlist"
     advice = _advice(name)
     if not advice and imported and find_spec(f"trident.{name}") is None:
