@@ -27,7 +27,6 @@ from trident.plan.multi_reduce import multi_reduce
 from trident.plan.nodes import (
     Kind,
     MergeNode,
-    Node,
     OnError,
     OutputMode,
     QueryEngine,
@@ -283,7 +282,8 @@ class TridentTopology(Published):
         if len(given) < 2:
             raise PlanError("merge: expected two streams or more, found", str(len(given)))
         advice = "Write merge(one, other), of streams without groups."
-        merged = self._nodes("merge", given, advice)
+        self._check_own("merge", given, advice, Stream)
+        merged = tuple(stream._node for stream in given)
         names = None if outputs is None else Fields.of(outputs)
         return Stream(self._builder, self._builder.add(MergeNode, parents=merged, outputs=names))
 
@@ -375,7 +375,8 @@ class TridentTopology(Published):
             if not isinstance(each, list | tuple):
                 what = "join: expected a list of streams, and one of their keys, found"
                 raise OperationTypeError(what, described(each), (), advice)
-        joined = self._nodes("join", streams, advice)
+        self._check_own("join", streams, advice, Stream)
+        joined = tuple(stream._node for stream in streams)
         node = lowering.join(self._builder, joined, keys, rest, on_error)
         return Stream(self._builder, node)
 
@@ -457,25 +458,21 @@ class TridentTopology(Published):
             what = "multiReduce: expected two streams or more, and fields of each if any, found"
             found = f"{len(streams)} streams and fields of {len(fields)}"
             raise PlanError(what, found, (), advice)
-        positions, inputs = [], []
-        for stream, seen in zip(streams, fields, strict=True):
-            if not isinstance(stream, Stream | GroupedStream) or (
-                stream._builder is not self._builder
-            ):
-                what = "multiReduce: expected a stream of this topology, found"
-                raise OperationTypeError(what, type(stream).__name__, (), advice)
-            inputs.append(Fields(*stream._node.fields.names) if seen is None else Fields.of(seen))
-            positions.append(stream._position)
+        self._check_own("multiReduce", streams, advice, Stream | GroupedStream)
+        inputs = [
+            Fields(*stream._node.fields.names) if seen is None else Fields.of(seen)
+            for stream, seen in zip(streams, fields, strict=True)
+        ]
+        positions = [stream._position for stream in streams]
         node = multi_reduce(positions, inputs, reducer, Fields.of(outputs))
         return Stream(self._builder, node)
 
-    def _nodes(self, call: str, streams: Sequence[object], advice: str) -> tuple[Node, ...]:
-        """The steps of streams of this topology."""
+    def _check_own(self, call: str, streams: Sequence[Any], advice: str, kinds: Any) -> None:
+        """Refuse what is not a stream of this topology."""
         for stream in streams:
-            if not isinstance(stream, Stream) or stream._builder is not self._builder:
+            if not isinstance(stream, kinds) or stream._builder is not self._builder:
                 what = f"{call}: expected a stream of this topology, found"
                 raise OperationTypeError(what, type(stream).__name__, (), advice)
-        return tuple(stream._node for stream in streams if isinstance(stream, Stream))
 
     def plan(self) -> Plan:
         """What has been declared so far, immutable."""
