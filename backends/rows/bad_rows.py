@@ -1,4 +1,4 @@
-"""Rows that the table refuses: found among the others by halves, told, and put aside."""
+"""Finds the rows that the table refuses, by halves; names them, or puts them aside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trident.backends.rows.catalog import bad_rows
 from trident.backends.rows.database import RowsDatabase, alchemy, explained
 from trident.backends.rows.errors import RefusedRowError, TooManyBadRowsError, shown_row
-from trident.backends.rows.merging import check_unique, last_of_keys, merging, ranked
+from trident.backends.rows.merging import check_unique, last_of_keys, make_merge, ranked
 from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.target import BAD, DELETED, NUMBER, ORDER, PART, REASON, SOURCE, Target
 from trident.states.printable import one_line, shortened
@@ -57,52 +57,52 @@ class Refusals:
             for name in self.target.key if self.target.dead_letters else ():
                 if given.column(name).null_count:
                     return RefusedRowError("", "a row can't be without its key", name)
-            return self._refused(
+            return self._try_write(
                 lambda: self.database.load(self.connection, staging, given), staging.name
             )
 
         bad = []
-        for number, error in self._bad(rows.num_rows, write):
+        for number, error in self._find_bad(rows.num_rows, write):
             row = rows.slice(number, 1).to_pylist()[0]
             values = self._fields(row)
             source = row.get(SOURCE)
             if not self.target.dead_letters:
-                raise self._named(error, values, source)
-            told = {PART: row[PART], NUMBER: row[NUMBER], SOURCE: source, REASON: _reason(error)}
-            bad.append({**told, BAD: row_text(values)})
+                raise self._name_row(error, values, source)
+            bad_row = {PART: row[PART], NUMBER: row[NUMBER], SOURCE: source}
+            bad.append({**bad_row, REASON: _reason_text(error), BAD: row_text(values)})
         if bad:
             import pyarrow as pa
 
             self.database.load(self.connection, staging, pa.Table.from_pylist(bad))
 
-    # On the driver: from there into the user's table.
+    # On the driver: from the staging table into the user's.
 
     def merge(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
         """Merge the rows that these parts wrote; raises as :meth:`load` and `Merge.run` do."""
-        write = self._merge_apart if self.target.dead_letters else self._merge_or_tell
+        write = self._merge_good_rows if self.target.dead_letters else self._merge_or_raise
         write(table, staging, parts)
 
     def put_aside(self, staging: Table, parts: Mapping[int, int], state: str) -> None:
         """Write what is bad of these parts into the table of bad rows, in the open transaction."""
         sql, into = alchemy(), bad_rows(self.target.schema)
         what = [staging.c[column] for column in (REASON, BAD, SOURCE)]
-        told = sql.literal(state), sql.literal(self.token.txid), *what
+        values = sql.literal(state), sql.literal(self.token.txid), *what
         bad = staging.c[PART].in_(parts), staging.c[BAD].is_not(None)
-        rows = sql.select(*told, sql.func.current_timestamp()).where(*bad).order_by(PART, NUMBER)
+        rows = sql.select(*values, sql.func.current_timestamp()).where(*bad).order_by(PART, NUMBER)
         columns = ["state", "txid", "reason", "row_json", "source", "refused_at"]
         done = self.connection.execute(into.insert().from_select(columns, rows))
         if done.rowcount > MOST:
             reason = self.connection.execute(sql.select(staging.c[REASON]).where(*bad).limit(1))
             raise TooManyBadRowsError(self.where, MOST, str(reason.scalar()))
 
-    def _merge_or_tell(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
+    def _merge_or_raise(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
         rows = good_rows(staging, self.target, parts)
-        refused = self._refused(lambda: self._merge(self.target, table, rows))
+        refused = self._try_write(lambda: self._merge(self.target, table, rows))
         if refused is None:
             return
         if self.target.mode == "upsert" and not self.target.order_by:  # else it is known by now
             check_unique(self.connection, self.database, rows, self.target)
-        numbered, pieces = self._numbered(rows), replace(self.target, order_by=None)
+        numbered, pieces = self._number_rows(rows), replace(self.target, order_by=None)
         chosen = alchemy().select(numbered)
 
         def some(first: int, end: int) -> Any:
@@ -110,14 +110,14 @@ class Refusals:
 
         def write(first: int, end: int) -> RefusedRowError | None:
             piece = some(first, end).subquery()
-            return self._refused(lambda: self._merge(pieces, table, piece))
+            return self._try_write(lambda: self._merge(pieces, table, piece))
 
-        for number, error in self._bad(sum(parts.values()), write):
+        for number, error in self._find_bad(sum(parts.values()), write):
             row = self.connection.execute(some(number, number + 1)).one()._asdict()
-            raise self._named(error, self._fields(row), row[SOURCE])
-        raise self._named(refused)  # it is all of them together that are
+            raise self._name_row(error, self._fields(row), row[SOURCE])
+        raise self._name_row(refused)  # only all of them together
 
-    def _numbered(self, rows: Subquery) -> Subquery:
+    def _number_rows(self, rows: Subquery) -> Subquery:
         """The rows that count, with their number, from 0, in a last column."""
         sql = alchemy()
         if self.target.order_by:
@@ -126,10 +126,10 @@ class Refusals:
         number = sql.func.row_number().over(order_by=by) - 1
         return sql.select(rows, number.label(None)).subquery()  # type: ignore[no-any-return]
 
-    def _merge_apart(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
+    def _merge_good_rows(self, table: Table, staging: Table, parts: Mapping[int, int]) -> None:
         """Merge all rows but those that are refused; of a key the last that isn't."""
         rows = good_rows(staging, self.target, parts)
-        while self._refused(lambda: self._merge(self.target, table, rows)) is not None:
+        while self._try_write(lambda: self._merge(self.target, table, rows)) is not None:
             if self.target.mode == "upsert":
                 last = last_of_keys(rows, self.target) if self.target.order_by else rows
                 check_unique(self.connection, self.database, last, self.target)
@@ -157,9 +157,9 @@ class Refusals:
             piece = sql.select(staging).where(
                 staging.c[BAD].is_(None), _between(staging, parts, first, end)
             )
-            return self._refused(lambda: self._merge(pieces, table, piece.subquery()))
+            return self._try_write(lambda: self._merge(pieces, table, piece.subquery()))
 
-        bad = dict(self._bad(sum(parts.values()), write))
+        bad = dict(self._find_bad(sum(parts.values()), write))
         # One that refers to another of the batch may have come before that.
         while again := {number: e for number in bad if (e := write(number, number + 1))}:
             if len(again) == len(bad):
@@ -172,17 +172,17 @@ class Refusals:
     ) -> None:
         this = _between(staging, parts, number, number + 1)
         row = self.connection.execute(alchemy().select(staging).where(this)).one()._asdict()
-        told = {REASON: _reason(error), BAD: row_text(self._fields(row))}
-        self.connection.execute(staging.update().where(this).values(told))
+        reason = {REASON: _reason_text(error), BAD: row_text(self._fields(row))}
+        self.connection.execute(staging.update().where(this).values(reason))
 
     def _merge(self, target: Target, table: Table, rows: Subquery) -> None:
-        merging(self.database, target, table, rows).run(self.pipeline)
+        make_merge(self.database, target, table, rows).run(self.pipeline)
         self.database.check_deferred(self.pipeline)
         self.pipeline.send()
 
     # Both.
 
-    def _bad(
+    def _find_bad(
         self, count: int, write: Callable[[int, int], RefusedRowError | None]
     ) -> Iterator[tuple[int, RefusedRowError]]:
         """Write rows, from one number to another, by halves; return those refused by themselves."""
@@ -196,10 +196,10 @@ class Refusals:
             elif error is not None:
                 found += 1
                 if found > MOST:
-                    raise TooManyBadRowsError(self.where, MOST, _reason(error))
+                    raise TooManyBadRowsError(self.where, MOST, _reason_text(error))
                 yield first, error
 
-    def _refused(self, write: Callable[[], None], staging: str = "") -> RefusedRowError | None:
+    def _try_write(self, write: Callable[[], None], staging: str = "") -> RefusedRowError | None:
         """Write behind a savepoint; return why it is refused, by the user's table's name."""
         savepoint = self.connection.begin_nested()
         try:
@@ -227,7 +227,7 @@ class Refusals:
             named[target.order_by] = row[ORDER]
         return named
 
-    def _named(
+    def _name_row(
         self,
         error: RefusedRowError,
         row: Mapping[str, Any] | None = None,
@@ -297,7 +297,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def _reason(error: RefusedRowError) -> str:
+def _reason_text(error: RefusedRowError) -> str:
     text = f"column {error.column}: {error.reason}" if error.column else error.reason
     return text.encode("ascii", "backslashreplace").decode()
 

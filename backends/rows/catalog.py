@@ -88,7 +88,7 @@ def staging_name(name: str, columns: str) -> str:
 
 
 def reflected(connection: Connection, target: Target) -> Table | None:
-    """The user's table, as it is; None where there is none."""
+    """Return the user's table as the database describes it; None if it is absent."""
     sql = alchemy()
     found: Any = sql.Table(target.table, sql.MetaData(), schema=target.schema)
     try:

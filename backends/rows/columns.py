@@ -33,8 +33,7 @@ _ADDABLE = (*_INTEGERS, "double", "float", "decimal")
 
 
 def sql_type(kind: str, *, in_key: bool = False) -> TypeEngine[Any] | None:
-    """The type of SQL of a column for a field; None where there is none; in MySQL of bounded
-    keys."""
+    """The type of SQL of a column for a field, None if no type fits; MySQL's keys are bounded."""
     sql = alchemy()
     from sqlalchemy.dialects import mysql
 
@@ -161,9 +160,9 @@ def _wrong_fields(database: RowsDatabase, target: Target, types: Types) -> Itera
 def _not_made(
     connection: Connection, database: RowsDatabase, target: Target, types: Types, begun: bool
 ) -> Iterator[str]:
-    """Why an absent table can't be made."""
+    """Yield why an absent table can't be made."""
     if begun:
-        yield "the table is gone; restore it from a backup, or begin anew with another checkpoint"
+        yield "the table was dropped: restore a backup, or begin anew with another checkpoint"
         return
     for name in alchemy().inspect(connection).get_table_names(target.schema):
         if name.lower() == target.table.lower():
@@ -198,12 +197,12 @@ def _make(connection: Connection, database: RowsDatabase, target: Target, types:
 
 
 def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table) -> Iterator[str]:
-    """What of a table that is there does not fit."""
+    """Yield what of the user's table does not fit."""
     yield from database.misfits(table)
     for name, column in target.columns.items():
         if column not in table.c:
-            there = ", ".join(table.c.keys())
-            yield f"it has no column {column} for the field {name}; it has: {there}"
+            names = ", ".join(table.c.keys())
+            yield f"it has no column {column} for the field {name}; it has: {names}"
             continue
         found, kind = table.c[column], types.get(name)
         always = found.identity is not None and found.identity.always
@@ -220,9 +219,9 @@ def _misfits(database: RowsDatabase, target: Target, types: Types, table: Table)
             yield f"the column {column} is {shown}, the field {name} {kind}{cast}"
     filled = {*target.columns.values()}
     for found in table.c:
-        given = found.server_default is not None or found.identity is not None
-        given = given or found.computed is not None or found.autoincrement is True
-        if not found.nullable and not given and found.name not in filled:
+        has_value = found.server_default is not None or found.identity is not None
+        has_value = has_value or found.computed is not None or found.autoincrement is True
+        if not found.nullable and not has_value and found.name not in filled:
             is_serial = found.primary_key and _is_serial(table, found)
             if not is_serial:
                 yield f"the column {found.name} must not be null, has no default, and no field"
@@ -270,8 +269,8 @@ def _float_digits(database: RowsDatabase, found: TypeEngine[Any]) -> int:
     return 15 if is_double else 6
 
 
-def _is_flag(there: TypeEngine[Any]) -> bool:
-    return type(there).__name__ in ("TINYINT", "BIT")
+def _is_flag(found: TypeEngine[Any]) -> bool:
+    return type(found).__name__ in ("TINYINT", "BIT")
 
 
 def _is_serial(table: Table, column: Column[Any]) -> bool:
@@ -305,10 +304,10 @@ def _shown(database: RowsDatabase, kind: TypeEngine[Any]) -> str:
 def _staging_columns(
     database: RowsDatabase, target: Target, types: Types, table: Table
 ) -> Iterator[Column[Any]]:
-    """The columns of the user's table that are filled, as they are there, and our own.
+    """Yield the columns of the user's table that are filled, as the user has them, and our own.
 
-    A null where there must be none is refused by the staging table already, unless the row may be
-    one to delete, of which only the key counts, or one that is put aside, of which nothing does.
+    The staging table refuses a null in a column that must have a value. Only a row to delete, or
+    one that is put aside, may have it: of these only the key counts, or nothing.
     """
     sql, apart = alchemy(), target.dead_letters
     numbered = apart or database.numbered

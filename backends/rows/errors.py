@@ -21,7 +21,7 @@ class TableMismatchError(StateError):
     """The table does not take the rows of the stream."""
 
     table: str
-    """The table, and where it is."""
+    """The table and its database."""
     problems: Sequence[str]
     """All that does not fit, a line each."""
 
@@ -35,7 +35,7 @@ class DuplicateKeyError(StateError):
     """Two rows of one batch have the same key, and nothing says which of them is the last."""
 
     table: str
-    """The table, and where it is."""
+    """The table and its database."""
     key: Mapping[str, Any]
     """The columns of the key, and their values."""
     order_by: str | None = None
@@ -59,7 +59,7 @@ class RefusedRowError(StateError):
     """The table refuses a row; the run stops, and the batch is kept for the next start."""
 
     table: str
-    """The table, and where it is."""
+    """The table and its database."""
     reason: str
     """What the database says of it."""
     column: str | None = None
@@ -85,7 +85,7 @@ class TooManyBadRowsError(StateError):
     """A table refuses more rows of one batch than can be put aside."""
 
     table: str
-    """The table, and where it is."""
+    """The table and its database."""
     most: int
     """How many rows of a batch may be bad."""
     reason: str

@@ -15,79 +15,79 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable, Subquery, Table
 
 Change = Callable[[Any, Any], Any]
-"""What a column becomes, of what is there and what the new row has."""
+"""Makes the new value of a column, of its old value and the value of the new row."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """The statements that merge rows, made once; `several` finds a key that comes twice."""
+    """The statements that merge rows, made once; `duplicate` finds a key that comes twice."""
 
     database: RowsDatabase
     target: Target
-    several: Executable | None
+    duplicate: Executable | None
     changes: tuple[Executable, ...]
 
     def run(self, pipeline: Pipeline, parameters: Mapping[str, Any] | None = None) -> None:
         """Merge them in the open transaction; it raises DuplicateKeyError for two last rows of one
         key."""
-        if self.several is not None:  # first, as the changes would be refused for it
-            found = pipeline.connection.execute(self.several, parameters).first()
-            _raise_several(found, self.database, self.target)
+        if self.duplicate is not None:  # first, as the changes would be refused for it
+            found = pipeline.connection.execute(self.duplicate, parameters).first()
+            _raise_duplicate(found, self.database, self.target)
         for change in self.changes:
             pipeline.add(change, parameters)
 
 
-def merging(database: RowsDatabase, target: Target, table: Table, rows: Subquery) -> Merge:
-    """Make what merges rows of the staging table into the user's."""
+def make_merge(database: RowsDatabase, target: Target, table: Table, rows: Subquery) -> Merge:
+    """Make the statements that merge rows of the staging table into the user's."""
     sql = alchemy()
     names = list(target.columns.values())
     others = [name for name in names if name not in target.key]
     if target.mode == "append":
         return Merge(
-            database, target, None, (table.insert().from_select(names, _chosen(rows, names)),)
+            database, target, None, (table.insert().from_select(names, _select(rows, names)),)
         )
     if target.mode == "add":
-        rows = _summed(rows, target.key, others)
-        added = dict.fromkeys(others, _added)
-        made = database.upsert(table, target.key, added, _chosen(rows, names))
+        rows = _sum_by_key(rows, target.key, others)
+        added = dict.fromkeys(others, _add)
+        made = database.upsert(table, target.key, added, _select(rows, names))
         return Merge(database, target, None, (made,))
     if target.order_by:
         rows = last_of_keys(rows, target)
-    # Of a row that is deleted and one that is written no database finds that they are two.
+    # No database finds that a row to delete and one to write have the same key.
     finds = database.finds_duplicates and not (target.order_by or target.delete_where)
-    several = None if finds else _several(rows, target)
+    duplicate = None if finds else _select_duplicate(rows, target)
     changes: list[Executable] = []
     if target.delete_where:
-        changes.append(_deleting(table, rows, target.key))
+        changes.append(_delete(table, rows, target.key))
         rows = sql.select(rows).where(sql.not_(rows.c[DELETED])).subquery()
-    changed: Mapping[str, Change] = dict.fromkeys(others, _replaced)
-    changes.append(database.upsert(table, target.key, changed, _chosen(rows, names)))
-    return Merge(database, target, several, tuple(changes))
+    changed: Mapping[str, Change] = dict.fromkeys(others, _replace)
+    changes.append(database.upsert(table, target.key, changed, _select(rows, names)))
+    return Merge(database, target, duplicate, tuple(changes))
 
 
-def _replaced(there: Any, given: Any) -> Any:
-    return given
+def _replace(old: Any, new: Any) -> Any:
+    return new
 
 
-def _added(there: Any, given: Any) -> Any:
-    """A sum in which null is nothing, as SQL's ``sum`` has it."""
+def _add(old: Any, new: Any) -> Any:
+    """Add numbers; null is nothing, as in SQL's ``sum``."""
     coalesce = alchemy().func.coalesce
-    return coalesce(there + given, there, given)
+    return coalesce(old + new, old, new)
 
 
-def _chosen(rows: Subquery, names: Sequence[str]) -> Any:
+def _select(rows: Subquery, names: Sequence[str]) -> Any:
     # SQLite takes what follows a SELECT without WHERE for a part of its FROM.
     return alchemy().select(*[rows.c[name] for name in names]).where(alchemy().true())
 
 
-def _deleting(table: Table, rows: Subquery, key: Sequence[str]) -> Executable:
+def _delete(table: Table, rows: Subquery, key: Sequence[str]) -> Executable:
     sql = alchemy()
     same = [table.c[name] == rows.c[name] for name in key]
-    gone = sql.exists(sql.select(sql.literal(1)).select_from(rows).where(rows.c[DELETED], *same))
-    return table.delete().where(gone.correlate(table))
+    is_deleted = sql.exists(sql.select(rows.c[DELETED]).where(rows.c[DELETED], *same))
+    return table.delete().where(is_deleted.correlate(table))
 
 
-def _summed(rows: Subquery, key: Sequence[str], others: Sequence[str]) -> Subquery:
+def _sum_by_key(rows: Subquery, key: Sequence[str], others: Sequence[str]) -> Subquery:
     sql = alchemy()
     keys = [rows.c[name] for name in key]
     sums = [sql.func.sum(rows.c[name]).label(name) for name in others]
@@ -113,18 +113,18 @@ def check_unique(
     connection: Connection, database: RowsDatabase, rows: Subquery, target: Target
 ) -> None:
     """Raise DuplicateKeyError for two rows of one key."""
-    _raise_several(connection.execute(_several(rows, target)).first(), database, target)
+    _raise_duplicate(connection.execute(_select_duplicate(rows, target)).first(), database, target)
 
 
-def _several(rows: Subquery, target: Target) -> Executable:
-    """Finds a key of which there are two rows."""
+def _select_duplicate(rows: Subquery, target: Target) -> Executable:
+    """Select a key that two rows have."""
     sql = alchemy()
     keys = [rows.c[name] for name in target.key]
     found = sql.select(*keys).group_by(*keys).having(sql.func.count() > 1).limit(1)
     return found  # type: ignore[no-any-return]
 
 
-def _raise_several(found: Sequence[Any] | None, database: RowsDatabase, target: Target) -> None:
+def _raise_duplicate(found: Sequence[Any] | None, database: RowsDatabase, target: Target) -> None:
     if found is not None:
         key = dict(zip(target.key, found, strict=True))
         raise DuplicateKeyError(target.place_in(database), key, target.order_by)

@@ -161,8 +161,8 @@ class MySQL(RowsDatabase):
         same = sql.and_(*[table.c[name] == given[name] for name in key])
         # It would change the row that has the same value in any unique index.
         kept = sql.func.IF(sql.literal_column("1") / same, table.c[key[0]], table.c[key[0]])
-        told = {name: change(table.c[name], given[name]) for name, change in changed.items()}
-        return made.on_duplicate_key_update({key[0]: kept, **told})
+        values = {name: change(table.c[name], given[name]) for name, change in changed.items()}
+        return made.on_duplicate_key_update({key[0]: kept, **values})
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
         # Not by LOAD DATA LOCAL: it turns values that don't fit into others, with a warning, and
@@ -188,10 +188,10 @@ class MySQL(RowsDatabase):
             pipeline.add(staging.delete().where(part.in_(parts)))
 
     def options(self, connection: Connection, like: Table | None = None) -> Mapping[str, Any]:
-        if like is not None:  # so that keys are compared as there
-            told = like.dialect_options["mysql"]
+        if like is not None:  # so that keys are compared as in the user's table
+            options = like.dialect_options["mysql"]
             names = ("default charset", "charset", "collate")
-            given = {f"mysql_{name}": told[name] for name in names if name in told}
+            given = {f"mysql_{name}": options[name] for name in names if name in options}
             return {"mysql_engine": "InnoDB", **given}
         # By bytes, and a space at the end counts: else two keys of the stream could be one row.
         mariadb = getattr(connection.dialect, "is_mariadb", False)
@@ -321,7 +321,8 @@ def _check_size(database: RowsDatabase, lines: pa.Array, most: int) -> None:
 
 
 def _cut(lines: pa.Array, most: int) -> Iterator[str]:
-    """Lines joined, so many bytes at once, without the last comma; of one line more if need be."""
+    """Yield lines joined to texts of up to `most` bytes, or of one longer line, without the last
+    comma."""
     from pyarrow import compute
 
     ends = [*accumulate(compute.binary_length(lines).to_pylist())]

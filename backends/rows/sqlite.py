@@ -91,11 +91,11 @@ class SQLite(RowsDatabase):
         made = insert(table).from_select(list(rows.selected_columns.keys()), rows)
         if not changed:
             return made.on_conflict_do_nothing(index_elements=key)
-        told = {
-            name: _whole(table.c[name], made.excluded[name], change)
+        values = {
+            name: _check_sum(table.c[name], made.excluded[name], change)
             for name, change in changed.items()
         }
-        return made.on_conflict_do_update(index_elements=key, set_=told)
+        return made.on_conflict_do_update(index_elements=key, set_=values)
 
     def load(self, connection: Connection, staging: Table, rows: pa.Table) -> None:
         names = rows.schema.names
@@ -104,8 +104,8 @@ class SQLite(RowsDatabase):
 
     def check_deferred(self, pipeline: Pipeline) -> None:
         connection = pipeline.connection
-        told = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
-        if connection.exec_driver_sql(told).first() is None:
+        deferred = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
+        if connection.exec_driver_sql(deferred).first() is None:
             return
         found = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
         if found is not None:
@@ -149,18 +149,18 @@ class SQLite(RowsDatabase):
         return error
 
 
-def _whole(there: Any, given: Any, change: Change) -> Any:
-    """What a column becomes; an error where the sum of whole numbers has more than 64 bits.
+def _check_sum(old: Any, new: Any, change: Change) -> Any:
+    """The new value of a column; an error where the sum of whole numbers has more than 64 bits.
 
     SQLite would keep a double near the sum. An expression can raise an error only by abs() of the
     least number, which has no absolute value.
     """
     sql = alchemy()
-    made = change(there, given)
-    if made is given:
+    made = change(old, new)
+    if made is new:
         return made
     kind = sql.func.typeof
-    whole = [kind(there) == "integer", kind(given) == "integer", kind(made) == "real"]
+    whole = [kind(old) == "integer", kind(new) == "integer", kind(made) == "real"]
     overflow = sql.func.abs(sql.literal_column("-9223372036854775807 - 1"))
     return sql.case((sql.and_(*whole), overflow), else_=made)
 

@@ -24,9 +24,9 @@ NUMBER = "trident_row"
 """The column of the staging table that numbers the rows of a part, where a database needs a key or
 bad rows are put aside."""
 SOURCE = "trident_source"
-"""The column of the staging table that tells where a row is from, as far as its tuple knows."""
+"""The column of the staging table for the position of a row in its source."""
 REASON = "trident_reason"
-"""The column of the staging table that tells why a row is bad; null for all others."""
+"""The column of the staging table for the reason why a row is bad; null for good rows."""
 BAD = "trident_bad"
 """The column of the staging table that holds a bad row, as JSON."""
 
@@ -96,8 +96,8 @@ class Target:
     @property
     def fields(self) -> list[str]:
         """The fields that are stored, or say what becomes of a row."""
-        told = filter(None, [self.order_by, self.delete_where])
-        return [*self.columns, *(name for name in told if name not in self.columns)]
+        others = filter(None, [self.order_by, self.delete_where])
+        return [*self.columns, *(name for name in others if name not in self.columns)]
 
     @property
     def dead_letters(self) -> bool:
@@ -112,8 +112,8 @@ class Target:
     def decode(text: str) -> Target:
         """The target that the catalog keeps; CorruptStateError for that of another version."""
         try:
-            told = orjson.loads(text)
-            return Target(**{**told, "key": tuple(told["key"])})
+            found = orjson.loads(text)
+            return Target(**{**found, "key": tuple(found["key"])})
         except (ValueError, KeyError, TypeError) as error:
             what = "how rows are kept, in the table trident_rows"
             advice = "Restore it from a backup."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trident.backends.rows.bad_rows import good_rows
 from trident.backends.rows.database import RowsDatabase, alchemy
-from trident.backends.rows.merging import Merge, merging
+from trident.backends.rows.merging import Merge, make_merge
 from trident.backends.rows.target import PART, Target
 from trident.states.errors import CorruptStateError
 
@@ -22,20 +22,20 @@ def merge_of(database: RowsDatabase, kept: str) -> Merge:
     target = Target.decode(kept)
     staging = staging_table(target, (PART, *target.staged))
     parts = alchemy().bindparam("parts", expanding=True)
-    return merging(database, target, users_table(target), good_rows(staging, target, parts))
+    return make_merge(database, target, users_table(target), good_rows(staging, target, parts))
 
 
 def check_whole(
     connection: Connection, database: RowsDatabase, staging: Table, parts: Mapping[int, int]
 ) -> None:
-    """Raise CorruptStateError where rows that these parts wrote are not there."""
+    """Raise CorruptStateError if rows that these parts wrote are missing."""
     sql = alchemy()
     counted = sql.select(sql.func.count()).where(staging.c[PART].in_(parts))
-    there, due = connection.execute(counted).scalar_one(), sum(parts.values())
-    if there != due:
+    found, due = connection.execute(counted).scalar_one(), sum(parts.values())
+    if found != due:
         raise CorruptStateError(
             f"the table {staging.name} in {database}",
-            f"it has {there} rows of a batch of {due}, so the database has lost some",
+            f"it has {found} rows of a batch of {due}, so the database has lost some",
             "Restore it from a backup.",
         )
 
