@@ -42,7 +42,7 @@ class DuplicateKeyError(StateError):
     """The field that orders the rows, where the two have the same value in it."""
 
     def __str__(self) -> str:
-        both, advice = "", "Name the field whose greatest value is in the last one: order_by="
+        both, advice = "", "Give order_by= the field whose greatest value the last row has"
         if self.order_by:
             both = f" and the same {self.order_by}, which order_by= names"
             advice = "Give order_by= a field that differs"
@@ -50,7 +50,7 @@ class DuplicateKeyError(StateError):
             f"{self.table}: two rows of one batch have the key ({shown_row(self.key)}){both}. "
             "Only one of them can be the last row of its key, and nothing says which. Nothing of "
             f"the batch is visible. {advice}; or combine the rows of a key before they are "
-            "written; then start again."
+            "written. Then start again."
         )
 
 
