@@ -78,7 +78,7 @@ class CombinerKernel(AggregateKernel):
                 self._take_in(totals, block, task)
                 arrow = None
         if arrow is not None:
-            made = arrow.finished(self.outputs[0])
+            made = arrow.finish(self.outputs[0])
             if made is not None:
                 return iter((made,))
             self._continue_in_python(arrow, totals, task)

@@ -135,12 +135,12 @@ class GroupTotals:
             if max(most, -least) * len(table) > _LONG_MAX:
                 return False
         counts_first = self._value is None and not made and len(self._keys) == 1
-        columns = _counted(table["0"]) if counts_first else self._aggregated(table)
+        columns = _count_keys(table["0"]) if counts_first else self._aggregate(table)
         self._made = pa.table(columns, [*self._keys, _VALUE])
         self._tables, self._waiting = [], 0
         return True
 
-    def _aggregated(self, table: pa.Table) -> list[pa.ChunkedArray]:
+    def _aggregate(self, table: pa.Table) -> list[pa.ChunkedArray]:
         table = table.append_column(_ROW, pa.array(np.arange(len(table))))
         found = table.group_by(self._keys, use_threads=False).aggregate(
             [(_VALUE, self._function, _OPTIONS), (_ROW, "min")]
@@ -149,27 +149,27 @@ class GroupTotals:
         found = found.take(pa.array(np.argsort(found[f"{_ROW}_min"].to_numpy())))
         return [found[name] for name in (*self._keys, f"{_VALUE}_{self._function}")]
 
-    def finished(self, output: str) -> Block | None:
+    def finish(self, output: str) -> Block | None:
         """All groups and their results; None where sums may have more than 64 bits."""
         return self.so_far(output) if self._fold() else None
 
     def so_far(self, output: str) -> Block:
         """The groups of all blocks that are not waiting."""
-        return NOTHING if self._made is None else _named((*self._group, output), self._made)
+        return NOTHING if self._made is None else _block_of((*self._group, output), self._made)
 
     def waiting(self) -> Iterator[Block]:
         """The blocks that no total includes yet, with the fields that are aggregated."""
         names = self._group if self._value is None else (*self._group, self._value)
-        return (_named(names, table) for table in self._tables)
+        return (_block_of(names, table) for table in self._tables)
 
 
-def _named(names: Sequence[str], table: pa.Table) -> Block:
+def _block_of(names: Sequence[str], table: pa.Table) -> Block:
     """The first columns of a table, one for each name."""
     columns = [column.combine_chunks() for column in table.columns[: len(names)]]
     return Block({}, len(table), dict(zip(names, columns, strict=True)))
 
 
-def _counted(keys: pa.ChunkedArray) -> list[pa.Array]:
+def _count_keys(keys: pa.ChunkedArray) -> list[pa.Array]:
     """The distinct keys and their counts; this takes a third of the time of other aggregates."""
     codes = pa.concat_arrays(keys.chunks).dictionary_encode(null_encoding="encode")
     counts = np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary))

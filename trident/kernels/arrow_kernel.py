@@ -53,10 +53,10 @@ class ArrowKernel(BlockKernel):
         with task.at(self.step):
             given = record_batch(block, self.inputs)
             made = self.operation.function(given)
-            columns = self._checked(made)
+            columns = self._check_columns(made)
         return Block({}, made.num_rows, columns)
 
-    def _checked(self, made: object) -> dict[str, pa.Array]:
+    def _check_columns(self, made: object) -> dict[str, pa.Array]:
         """The columns by field, each of the type that is declared."""
         name, width = operation_name(self.operation), len(self.outputs)
         if not isinstance(made, pa.RecordBatch):

@@ -29,11 +29,11 @@ class GroupingKernel(TupleKernel):
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, self.inputs.names, block, pending):
             for row in pending:
-                chosen.append(self._checked(choose(targets, row)))
+                chosen.append(self._check_choice(choose(targets, row)))
         made = {PARTITION: list(chain.from_iterable(chosen))}
         return block.repeated(list(map(len, chosen)), self.carried).added(made)
 
-    def _checked(self, chosen: object) -> list[int]:
+    def _check_choice(self, chosen: object) -> list[int]:
         known = range(self.count)
         if isinstance(chosen, list | tuple) and all(type(n) is int and n in known for n in chosen):
             return list(chosen)

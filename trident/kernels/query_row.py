@@ -26,7 +26,7 @@ class QueryRow:
     def apply(self, views: Sequence[Any], block: Block, task: Task) -> Block:
         """Look each tuple up in the `views` of the states; a block without tuples asks nothing."""
         if len(self.queries) == 1:
-            return self._checked(0, self.queries[0].apply(views[0], block, task), task)
+            return self._check(0, self.queries[0].apply(views[0], block, task), task)
         if not block.length:
             return block
         [made] = self.apply_to_all(views, [block], task)
@@ -44,7 +44,7 @@ class QueryRow:
         if len(asked) == 1:
             found = [self.queries[0].retrieve(views[0], asked[0], task)]
         else:
-            found = read_each(views, partial(self._found, asked, task))
+            found = read_each(views, partial(self._ask_all, asked, task))
         answers = [iter(each) for each in found]
         made: list[Block | Exception] = []
         for index, block in enumerate(blocks):
@@ -55,13 +55,13 @@ class QueryRow:
                 if isinstance(result, Exception) or not own:
                     continue
                 try:
-                    result = self._checked(place, query.emit(result, own, results, task), task)
+                    result = self._check(place, query.emit(result, own, results, task), task)
                 except Exception as error:
                     result = error
             made.append(result)
         return made
 
-    def _found(
+    def _ask_all(
         self, asked: Sequence[Sequence[Any]], task: Task, views: Sequence[Any]
     ) -> list[Sequence[Any]]:
         """What the states answer, for the tuples that each is asked for."""
@@ -72,6 +72,6 @@ class QueryRow:
             ]
         )
 
-    def _checked(self, place: int, made: Block, task: Task) -> Block:
+    def _check(self, place: int, made: Block, task: Task) -> Block:
         check = self.checks[place]
         return check.apply(made, task) if check and made.length else made

@@ -52,7 +52,7 @@ class Count(CombinerAggregator[int]):
         return 1
 
     def combine(self, a: int, b: int) -> int:
-        total: int = _checked_long("Count()", a + b)
+        total: int = _check_long("Count()", a + b)
         return total
 
     def zero(self) -> int:
@@ -92,7 +92,7 @@ class Sum(CombinerAggregator[Any]):
     def combine(self, a: Any, b: Any) -> Any:
         if isinstance(a, Decimal) or isinstance(b, Decimal):
             return _EXACT.add(_decimal(a), _decimal(b))
-        return _checked_long("Sum()", a + b)
+        return _check_long("Sum()", a + b)
 
     def zero(self) -> int:
         return 0
@@ -322,7 +322,7 @@ class TupleCollectionGet(QueryFunction["ITupleCollection", Any]):
         return list(stored.types.values())
 
 
-def _checked_long(operation: str, value: Any) -> Any:
+def _check_long(operation: str, value: Any) -> Any:
     if type(value) is int and not _LONG_MIN <= value <= _LONG_MAX:
         raise LongOverflowError(operation, value)
     return value

@@ -18,7 +18,7 @@ def origin_of(stream: str, partition: str | None = None) -> str:
     return stream if partition is None else f"{stream}/{partition}"
 
 
-def expected(
+def expected_origins(
     streams: Sequence[str], active: Mapping[str, Sequence[str]], known: Sequence[str]
 ) -> Iterator[str]:
     """The origins that a watermark of these streams waits for: active ones, else all known so

@@ -73,7 +73,7 @@ def parts(kind: str) -> Parts:
     return Parts(head, tuple(match[2] for match in members), names)
 
 
-def written(given: Parts) -> str:
+def ddl_of(given: Parts) -> str:
     """The DDL type of parts, where there are types within."""
     if given.head == "struct":
         members = zip(map(_as_member, given.names), given.kinds, strict=True)
@@ -136,7 +136,7 @@ def _nested(head: str, given: Parts) -> str | None:
     kinds = tuple(map(_parsed, given.kinds))
     if head != "struct" and len(kinds) != 1 + (head == "map"):
         return None
-    return written(Parts(head, kinds, given.names))
+    return ddl_of(Parts(head, kinds, given.names))
 
 
 def _as_member(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from trident.errors import EmittedValueError, described
-from trident.tuples.field_types import Parts, ddl_type, parts, written
+from trident.tuples.field_types import Parts, ddl_of, ddl_type, parts
 
 _SORTS: dict[str, type] = {
     **dict.fromkeys(("long", "int", "short", "byte"), int),
@@ -130,7 +130,7 @@ def common_type(kinds: tuple[str | None, ...]) -> str | None:
     ]
     made = tuple(common_type(column) for column in zip(*inner, strict=True))
     known_made = tuple(kind for kind in made if kind is not None)
-    return written(Parts(head, known_made, names)) if len(known_made) == len(made) else None
+    return ddl_of(Parts(head, known_made, names)) if len(known_made) == len(made) else None
 
 
 def kind_of(values: Sequence[Any]) -> str | None:
@@ -155,7 +155,7 @@ def kind_of(values: Sequence[Any]) -> str | None:
         kinds = [kind_of([value.get(name) for value in some]) for name in names]
         known = tuple(kind for kind in kinds if kind is not None)
         is_struct = names and len(known) == len(names) and set(map(type, names)) == {str}
-        return written(Parts("struct", known, names)) if is_struct else None
+        return ddl_of(Parts("struct", known, names)) if is_struct else None
     if found == {datetime}:
         zoned = {value.tzinfo is not None for value in some}
         return None if len(zoned) > 1 else "timestamp" if True in zoned else "timestamp_ntz"
@@ -214,7 +214,7 @@ def conform(operation: str, field: str, kind: str, values: Sequence[Any]) -> Seq
     long: emit that type, or declare another
     """
     try:
-        return _conformed(kind, values)
+        return _conform(kind, values)
     except _MisfitError:
         wrong = next(value for value in values if not fits(kind, value))
         raise misfit(operation, field, kind, wrong) from None
@@ -223,7 +223,7 @@ def conform(operation: str, field: str, kind: str, values: Sequence[Any]) -> Seq
 def fits(kind: str, value: object) -> bool:
     """Whether a field of the type, one that has a `python_type`, can have the value."""
     try:
-        _conformed(kind, (value,))
+        _conform(kind, (value,))
     except _MisfitError:
         return False
     return True
@@ -238,7 +238,7 @@ def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValue
     return EmittedValueError(operation, f"{problem}: {advice}")
 
 
-def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
+def _conform(kind: str, values: Sequence[Any]) -> Sequence[Any]:
     """The column in the form of its type; the same object if it has that form."""
     head, kinds, names = parts(kind)
     wanted = python_type(kind)
@@ -254,7 +254,7 @@ def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
         return values
     made = []
     for value in values:
-        right = None if value is None else _converted(kind, head, wanted, value)
+        right = None if value is None else _convert(kind, head, wanted, value)
         if right is None is not value:
             raise _MisfitError
         made.append(right)
@@ -275,7 +275,7 @@ def _has_form(kind: str, head: str, values: Sequence[Any], found: Set[type]) -> 
     return head not in _LOOKED_AT
 
 
-def _converted(kind: str, head: str, wanted: type, value: Any) -> Any:
+def _convert(kind: str, head: str, wanted: type, value: Any) -> Any:
     """A value, not null, converted to the type; None where it can't be."""
     if wanted is Decimal:
         return _decimal(kind, value)
@@ -322,7 +322,7 @@ def _arrays(kind: str, values: Sequence[Any]) -> Sequence[Any]:
     if not set(map(type, values)) <= {list, NoneType}:
         values = [_as_list(value) for value in values]
     flat = list(chain.from_iterable(filter(None, values)))
-    right = _conformed(kind, flat)
+    right = _conform(kind, flat)
     if right is flat:
         return values
     pending = iter(right)
@@ -340,7 +340,7 @@ def _maps(key: str, item: str, values: Sequence[Any]) -> Sequence[Any]:
         raise _MisfitError
     some = list(filter(None, values))
     keys, items = [*chain.from_iterable(some)], [*chain.from_iterable(map(dict.values, some))]
-    right_keys, right_items = _conformed(key, keys), _conformed(item, items)
+    right_keys, right_items = _conform(key, keys), _conform(item, items)
     if None in keys:
         raise _MisfitError
     if right_keys is keys and right_items is items:
@@ -357,7 +357,7 @@ def _structs(kinds: Sequence[str], names: tuple[str, ...], values: Sequence[Any]
     if not all(set(shape) <= set(names) for shape in shapes):
         raise _MisfitError
     columns = [[value.get(name) for value in some] for name in names]
-    right = [_conformed(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+    right = [_conform(kind, column) for kind, column in zip(kinds, columns, strict=True)]
     if shapes <= {names} and all(new is old for new, old in zip(right, columns, strict=True)):
         return values
     pending = _dicts(names, right, len(some))

@@ -266,7 +266,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
     def take(self, batch: Arrived) -> None:
         state, given, times, span, agenda, collector = batch
         contents, floor = self.contents, self._floor(span.forgets)
-        fresh = self._folded(given, times)
+        fresh = self._fold(given, times)
         touched: dict[int, list[Row]] = {}
         for *key, pane in fresh:
             touched.setdefault(pane, []).append(tuple(key))
@@ -286,7 +286,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
         contents.remove(state, [(*key, pane) for pane in removed for key in keys(pane)])
         agenda.remove(removed)
 
-    def _folded(self, given: WindowTuples, times: Sequence[int | None]) -> dict[Row, Any]:
+    def _fold(self, given: WindowTuples, times: Sequence[int | None]) -> dict[Row, Any]:
         """The aggregates or tuples of each key and pane, without tuples that are late."""
         size = self._size
         panes = [None if time is None else time // size for time in times]

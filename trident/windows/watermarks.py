@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from trident.errors import FieldError, ValueTypeError, described
-from trident.operations.origins import MADE, expected
+from trident.operations.origins import MADE, expected_origins
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -66,7 +66,7 @@ class Partitions(NamedTuple):
             fresh[streams[0] if streams else MADE] = max(times)
         known = self.reached
         reached = {}
-        for origin in expected(streams or (MADE,), active, [*known, *fresh]):
+        for origin in expected_origins(streams or (MADE,), active, [*known, *fresh]):
             before = known.get(origin, Reached(None, moment))
             if before.since is None:  # an earlier run didn't ask how long it is quiet
                 before = before._replace(since=moment)
