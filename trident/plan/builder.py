@@ -110,10 +110,9 @@ class Builder:
         """Declare a state by its own name or the output's; its name and place are its own."""
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
         name = name or spec.name or "_".join(outputs) or "state"
-        partitions = spec.requiredNumPartitions
+        partitions, before = spec.requiredNumPartitions, _first_name(call, spec.renamed_from)
         _check_partitions(call, partitions)
-        state = StateDeclaration(name, _factory(call, spec.stateFactory), partitions)
-        state = replace(state, renamed_from=_first_name(call, spec.renamed_from))
+        state = StateDeclaration(name, _factory(call, spec.stateFactory), partitions, before)
         self._check_name(call, state)
         factory = state.factory.named(state.kept_name)
         if key is not None:

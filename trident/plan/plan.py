@@ -52,7 +52,7 @@ class BatchGroup:
     @property
     def requests(self) -> DRPCNode | None:
         """The DRPC stream of its requests, which update a state; None for a group of streams."""
-        return _requests(self.nodes)
+        return next((node for node in self.nodes if isinstance(node, DRPCNode)), None)
 
     @property
     def answers(self) -> StateUpdateNode | None:
@@ -167,23 +167,22 @@ class Plan:
     def groups(self) -> tuple[BatchGroup, ...]:
         """The batch groups, in order of their ids."""
         groups = []
-        for nodes in self._components:
-            ids = [node.stream_id for node in nodes if isinstance(node, SourceNode)]
-            if not ids and (function := _updating(nodes)) is not None:
-                ids = [f"drpc/{function}"]  # no stream's id has a slash
+        for steps in self._connected:
+            ids = [node.stream_id for node in steps.sources]
+            if not ids and steps.updates:
+                ids = [f"drpc/{node.function}" for node in steps.requests]  # no id has a slash
             if ids:
-                groups.append(BatchGroup(min(ids), nodes, self.hosted, self.on_error))
+                groups.append(BatchGroup(min(ids), steps.ordered, self.hosted, self.on_error))
         return tuple(sorted(groups, key=lambda group: group.id))
 
     @cached_property
     def drpc(self) -> Mapping[str, DRPCQuery]:
         """The queries by function, in order of creation: DRPC streams that update no state."""
         queries = {}
-        for nodes in self._components:
-            source = _requests(nodes)
-            if source is not None and _updating(nodes) is None:
+        for steps in self._connected:
+            for source in steps.requests if not steps.updates else ():
                 # Steps of static streams may have been declared since.
-                last = next(node for node in reversed(nodes) if source in node.roots)
+                last = next(node for node in reversed(steps.ordered) if source in node.roots)
                 queries[source.function] = DRPCQuery(source.function, source, last)
         return MappingProxyType(queries)
 
@@ -219,22 +218,12 @@ class Plan:
         return next((group for group in self.groups if node in group.nodes), None)
 
     @cached_property
-    def _components(self) -> tuple[tuple[Node, ...], ...]:
+    def _connected(self) -> tuple[Connected, ...]:
         """Connected steps; a query inside a batch connects it with the state's update."""
         components = ConnectedSteps()
         for node in self.nodes:
             components.add(node)
-        return tuple(tuple(sorted(each.nodes, key=_by_id)) for each in components)
-
-
-def _updating(nodes: Iterable[Node]) -> str | None:
-    """The function whose requests update a state in these steps, if any."""
-    source = _requests(nodes)
-    updates = any(
-        isinstance(node, StateUpdateNode) and not isinstance(node.updater, KeptAnswers)
-        for node in nodes
-    )
-    return source.function if source is not None and updates else None
+        return tuple(components)
 
 
 def _asked(nodes: Iterable[Node]) -> Iterator[StateNode]:
@@ -243,11 +232,6 @@ def _asked(nodes: Iterable[Node]) -> Iterator[StateNode]:
 
 def _once(states: Iterable[StateNode]) -> tuple[StateNode, ...]:
     return tuple(sorted(set(states), key=_by_id))
-
-
-def _requests(nodes: Iterable[Node]) -> DRPCNode | None:
-    """The stream of the requests to connected steps; there is at most one."""
-    return next((node for node in nodes if isinstance(node, DRPCNode)), None)
 
 
 def ancestors(node: Node) -> tuple[Node, ...]:
@@ -274,6 +258,11 @@ class Connected:
     asked: list[StateUpdateNode] = field(default_factory=list)
     updates: list[Node] = field(default_factory=list)
     answers: list[Node] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> tuple[Node, ...]:
+        """The steps in order of creation."""
+        return tuple(sorted(self.nodes, key=_by_id))
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
