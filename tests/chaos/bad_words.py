@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,24 +12,24 @@ from typing import Any, ClassVar
 from trident.api.topology import TridentTopology
 from trident.chaos.contender import (
     EpisodePlace,
-    FunctionTopology,
+    MapContender,
     Reader,
     TopologyFunction,
+    WordSource,
+    open_states,
     truth_of,
-    views_of,
 )
 from trident.chaos.record import Record
 from trident.chaos.store import MapStore
 from trident.chaos.truth import Key, Reading, Truth
+from trident.chaos.ways import Way
 from trident.chaos.word_count import topology as word_count
 from trident.operations.builtin import Count
 from trident.operations.letter_folder import LetterFolder
 from trident.plan.dead_letters import PREFIX, with_dead_letters
 from trident.spouts.dead_letters import read_letters
-from trident.spouts.fixed import FixedBatchSpout
 from trident.states.errors import NoStateError
 from trident.states.keys import decode_key
-from trident.states.maps.reading import read_committed
 from trident.states.state import StateFactory
 
 _NTH = 5
@@ -68,10 +68,10 @@ def counted_apart(source: Any, state: Any) -> TridentTopology:
 
 
 @dataclass(frozen=True)
-class WithLetters(FunctionTopology):
+class LettersContender(MapContender):
     """Map states, and the letters of bad words: in a map beside them, or `in_folder`."""
 
-    in_folder: bool
+    in_folder: bool = False
 
     @property
     def reads_whole(self) -> bool:  # type: ignore[override]
@@ -83,15 +83,15 @@ class WithLetters(FunctionTopology):
 
     @contextmanager
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        plan = self.declare(place, FixedBatchSpout("word string", 1), 0).plan()
+        plan = self.plan(place)
         letters = self._letters(place)
         if not self.in_folder:
             plan = with_dead_letters(replace(plan, on_error="dead-letter"), letters)
-        with views_of(plan) as states:
+        with open_states(plan) as states:
 
-            def query(views: Sequence[Any]) -> Reading:
+            def query(views: Mapping[str, Any]) -> Reading:
                 found: Counter[Key] = Counter()
-                for (name, _, _), view in zip(states, views, strict=True):
+                for name, view in views.items():
                     for encoded, value in view.entries():
                         if value is None:
                             continue  # it is not committed
@@ -103,7 +103,7 @@ class WithLetters(FunctionTopology):
                 return found
 
             def read() -> Reading:
-                found = read_committed([(group, state) for _, group, state in states], query)
+                found = states.read(query)
                 return found if not self.in_folder else {**found, **_in_folder(letters)}
 
             yield read
@@ -135,8 +135,10 @@ class LettersStore(MapStore):
     def truth_of_compared(self, record: Record) -> Truth:
         return truth_of(word_count, record)
 
-    def topology(self, make: TopologyFunction) -> FunctionTopology:
-        return WithLetters(self.factory(), topology, self.in_folder)
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> LettersContender:
+        return LettersContender(name, source, way.run, self.factory(), topology, self.in_folder)
 
 
 class LetterFilesStore(LettersStore):

@@ -15,18 +15,19 @@ from trident.backends.state_spec import StateSpec
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
-    MapTopology,
+    MapContender,
     OwnSpout,
     Reader,
-    TopologyContender,
     TopologyFunction,
     WordSource,
+    run_here,
 )
 from trident.chaos.process import Life
 from trident.chaos.record import Record
 from trident.chaos.store import MapStore
 from trident.chaos.truth import Key, Reading, Truth
 from trident.chaos.ways import Way
+from trident.chaos.word_count import topology as word_count
 from trident.log.errors import ChangedTopologyError, LogMismatchError
 from trident.operations.builtin import Count
 from trident.operations.interfaces import CombinerAggregator
@@ -107,10 +108,11 @@ class OtherWords(Record):
 
 
 @dataclass(frozen=True)
-class ChangedMaps(MapTopology):
+class ChangedContender(MapContender):
     """The counts of two streams, the second of which comes, leaves and comes back.
 
-    With `exchanged` it is there where it would not be otherwise.
+    With `exchanged` it is there where it would not be otherwise. Two drivers run as `run` says, and
+    the next two without Spark.
     """
 
     second: OwnSpout
@@ -133,26 +135,19 @@ class ChangedMaps(MapTopology):
         with super().reading(place, keys) as read:
             yield lambda: {key: value and number(value) for key, value in read().items()}
 
-
-@dataclass(frozen=True)
-class Changed(TopologyContender):
-    """A topology that changes; each engine has it in turn, which one of `engines` says how."""
-
-    engines: tuple[TopologyContender, TopologyContender]
-
     def counts_all(self, life: Life) -> bool:
         return Form.of("", life.number).both
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        engine = self.engines[life.number // 2 % 2]
+        driver = replace(self, run=run_here) if life.number // 2 % 2 else self
+        drive = MapContender.drive
         try:
-            engine.drive(place, life)
+            drive(driver, place, life)
         except ChangedTopologyError:
             raise
         except LogMismatchError:  # a batch is under way that has, or lacks, the second stream
-            assert isinstance(engine.topology, ChangedMaps)
-            replace(engine, topology=replace(engine.topology, exchanged=True)).drive(place, life)
-            engine.drive(place, life)
+            drive(replace(driver, exchanged=True), place, life)
+            drive(driver, place, life)
         except CorruptStateError as error:
             if "schema_version" in str(error):  # another driver has gone on in a later form
                 raise StaleBatchError(None, None) from error
@@ -193,7 +188,7 @@ class ChangedStore(MapStore):
 
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
-    ) -> TopologyContender:
+    ) -> ChangedContender:
         return self._changed(name, self.factory(), way, source)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
@@ -201,13 +196,12 @@ class ChangedStore(MapStore):
 
     def _changed(
         self, name: str, factory: MapStateFactory, way: Way, source: WordSource
-    ) -> Changed:
+    ) -> ChangedContender:
         if not isinstance(source, OwnSpout):
             advice = "Take --source opaque or transactional."
             raise UsageError("only spouts may come and go", "", (), advice)
-        kept = ChangedMaps(factory, replace(source, record=self._others(source.record)))
-        engines = way.contender(name, kept, source), Way().contender(name, kept, source)
-        return Changed(name, kept, source, engines)
+        second = replace(source, record=self._others(source.record))
+        return ChangedContender(name, source, way.run, factory, word_count, second)
 
     def _others(self, record: Record) -> Record:
         return OtherWords(f"{record.seed} others", record.length // 2, record.different)

@@ -16,7 +16,7 @@ from trident.chaos.by_hand import CountedByHand, Entries, Write
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
-    FunctionTopology,
+    MapContender,
     Reader,
     TopologyFunction,
     WordSource,
@@ -146,8 +146,10 @@ class ExpiringStore(MapStore):
     def truth(self, make: TopologyFunction, record: Record) -> Truth:
         return Truth.of_readings(counted(record.words))
 
-    def topology(self, make: TopologyFunction) -> FunctionTopology:
-        return FunctionTopology(self.factory(), topology)
+    def contender(
+        self, name: str, make: TopologyFunction, way: Way, source: WordSource
+    ) -> MapContender:
+        return MapContender(name, source, way.run, self.factory(), topology)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         return [VisitsByHand(record, MOST, self.plain())]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trident.backends.urls import state_from_url
-from trident.chaos.contender import EpisodePlace, FunctionTopology, truth_of
+from trident.chaos.contender import EpisodePlace, MapContender, truth_of
 from trident.chaos.on_spark import (
     FrameWords,
     SparkClients,
@@ -44,9 +44,8 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     record = Record("1", 20)
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
-    contender = SparkPrograms().contender(
-        "words", FunctionTopology(factory, topology), FrameWords(record, 9)
-    )
+    run = SparkPrograms().run
+    contender = MapContender("words", FrameWords(record, 9), run, factory, topology)
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
     work = partial(be_program, contender, place, life)
@@ -71,7 +70,7 @@ def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server
     place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
     with way.served(tmp_path) as troubles, way.source("opaque", record, tmp_path) as source:
-        contender = way.contender("words", FunctionTopology(factory, topology), source)
+        contender = MapContender("words", source, way.run, factory, topology)
         for number, fate in enumerate(DRIVERS, 1):
             life = Life(number, fate, tmp_path / f"mark-{number}")
             work = partial(be_program, contender, place, life)

@@ -9,14 +9,15 @@ from uuid import uuid4
 import pytest
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.contender import EpisodePlace, OwnSpout, TopologyContender
+from trident.chaos.contender import EpisodePlace, OwnSpout, run_here
 from trident.chaos.process import UNHARMED, Life
 from trident.chaos.tables import (
-    ChangedTables,
     Changes,
     TablesByHand,
     TablesByNumber,
+    TablesContender,
     effects_of,
+    tables_reader,
     truth_of_changes,
 )
 from trident.chaos.truth import Findings, Truth
@@ -26,25 +27,24 @@ from trident.testing.servers.promised import Served
 @pytest.mark.parametrize("loop", [TablesByHand, TablesByNumber])
 def test_a_loop_is_right_where_nothing_befalls_it(loop: type[TablesByHand], tmp_path: Path) -> None:
     record = Changes("7", 300)
-    tables = ChangedTables(database_from_url(f"sqlite:{tmp_path}/rows.db"))
+    database = database_from_url(f"sqlite:{tmp_path}/rows.db")
     place = EpisodePlace(tmp_path, "chaos-1", "1")
-    loop(record, 9, tables).drive(place, Life(1, UNHARMED, tmp_path / "mark"))
+    loop(record, 9, database).drive(place, Life(1, UNHARMED, tmp_path / "mark"))
     truth = truth_of_changes(record)
-    with tables.reading(place, truth.keys) as read:
-        assert truth.differences(read()) == Findings()
+    assert truth.differences(tables_reader(database, place)()) == Findings()
 
 
 def test_tasks_that_die_or_go_on_too_late_neither_lose_nor_double_rows(
     postgres_server: Served, tmp_path: Path
 ) -> None:
     record = Changes("8", 70)
-    tables = ChangedTables(database_from_url(postgres_server.url), tasks=True)
+    database = database_from_url(postgres_server.url)
     place = EpisodePlace(tmp_path, f"chaos-{uuid4().hex[:8]}", "2")
-    counted = TopologyContender("rows", tables, OwnSpout(record, 9, "opaque"))
+    source = OwnSpout(record, 9, "opaque")
+    counted = TablesContender("rows", source, run_here, database, tasks=True)
     counted.drive(place, Life(1, UNHARMED, tmp_path / "mark"))
     truth = truth_of_changes(record)
-    with tables.reading(place, truth.keys) as read:
-        assert truth.differences(read()) == Findings()
+    assert truth.differences(tables_reader(database, place)()) == Findings()
     assert place.notes.read_text().startswith("task ")  # which of them depends on the moment
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
@@ -18,7 +19,6 @@ from trident.batch.watchpoints import POINTS, watching
 from trident.chaos.process import Life
 from trident.chaos.record import Record, Words
 from trident.chaos.truth import Key, Reading, Truth
-from trident.plan.nodes import StateNode
 from trident.plan.plan import Plan
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.errors import UsageError
@@ -26,7 +26,6 @@ from trident.states.keys import decode_key
 from trident.states.maps.factory import MapStateFactory
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import StoredMap
-from trident.states.state import State
 from trident.states.values import StateType
 
 _RETRIES = 30
@@ -71,13 +70,14 @@ class Contender(ABC):
     """What is put to the test.
 
     `reads_whole` promises that readers see whole batches. `points` are those of the `POINTS` that
-    its batches pass. `taken_over` is the share of rounds in which a driver is taken over.
+    its batches pass. `taken_over` is the share of rounds in which a driver is taken over, if that
+    is more than the episode's own.
     """
 
     name: str
     reads_whole: bool
     points: Sequence[str] = POINTS
-    taken_over: ClassVar[float] = 0.15
+    taken_over: ClassVar[float] = 0.0
 
     @abstractmethod
     def drive(self, place: EpisodePlace, life: Life) -> None:
@@ -140,32 +140,52 @@ class FreshFactory(MapStateFactory):
         return super().named(f"{self.fresh}-{name}")
 
 
-class EpisodeTopology(ABC):
-    """A topology whose states are new in each episode, and how these are read; pickles.
+RunTopology = Callable[[TridentTopology, Mapping[str, Any], Life], None]
+"""Runs a topology in the process of a driver, with options of its start, until all is counted."""
 
-    `reads_whole` is as a contender's.
-    """
 
-    reads_whole: bool
+def run_here(topology: TridentTopology, options: Mapping[str, Any], life: Life) -> None:
+    """Run a topology without Spark; some drivers let batches overlap."""
+    # Attempts may fail as their tasks do.
+    pending = 3 if life.number % 4 == 3 else 1
+    own = {"trigger": "available", "retries": _RETRIES, "max_pending": pending}
+    with topology.start(None, **{**options, **own}) as run:
+        run.awaitTermination()
+
+
+@dataclass(frozen=True)
+class TopologyContender(Contender):
+    """A topology over a source, whose states are new in each episode; `run` runs it."""
+
+    name: str
+    source: WordSource
+    run: RunTopology
+
+    def before(self, place: EpisodePlace) -> None:
+        self.source.before(place)
+
+    def drive(self, place: EpisodePlace, life: Life) -> None:
+        topology = self.declare(place, self.source.make(place, life.number), life.number)
+        self.run(topology, {**place.checkpoints, **self.options(place)}, life)
 
     def options(self, place: EpisodePlace) -> dict[str, Any]:
-        """Return arguments with which its topology has to be started."""
+        """Return further options of the start."""
         return {}
 
     @abstractmethod
     def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         """Return the topology of an episode, over a source, for one of its drivers."""
 
-    @abstractmethod
-    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
-        """Return what reads the values of `keys`, in the process of a reader."""
-
 
 @dataclass(frozen=True)
-class MapTopology(EpisodeTopology):
-    """Map states, made by a factory."""
+class MapContender(TopologyContender):
+    """A topology that keeps map states.
+
+    `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
+    """
 
     factory: MapStateFactory
+    make: TopologyFunction
 
     @property
     def reads_whole(self) -> bool:  # type: ignore[override]
@@ -176,70 +196,29 @@ class MapTopology(EpisodeTopology):
         """Return the factory of an episode."""
         return FreshFactory.of(self.factory, place.name)
 
-    @contextmanager
-    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        # What it reads from doesn't matter here.
-        plan = self.declare(place, FixedBatchSpout("word string", 1), 0).plan()
-        with views_of(plan) as states:
-            by_state: dict[str, list[tuple[Any, ...] | None]] = {}
-            for name, key in keys:
-                by_state.setdefault(name, []).append(key)
-            asked = [by_state.get(name, []) for name, _, _ in states]
-
-            def query(views: Sequence[Any]) -> Reading:
-                found: dict[Key, Any] = {}
-                for (name, _, _), view, wanted in zip(states, views, asked, strict=True):
-                    keys = [key for key in wanted if key is not None]
-                    values = view.multiGet(keys)
-                    for key, value in zip(keys, values, strict=True):
-                        found[name, key] = value
-                    if None in wanted:
-                        found[name, None] = view.get()
-                return found
-
-            yield lambda: read_committed([(group, state) for _, group, state in states], query)
-
-
-@dataclass(frozen=True)
-class FunctionTopology(MapTopology):
-    """The states of one topology.
-
-    `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
-    """
-
-    make: TopologyFunction
-
     def declare(self, place: EpisodePlace, source: Any, life: int) -> TridentTopology:
         return self.make(source, self.fresh(place))
 
+    def plan(self, place: EpisodePlace) -> Plan:
+        """Return the plan for a reader, whose source does not matter."""
+        return self.declare(place, FixedBatchSpout("word string", 1), 0).plan()
 
-@dataclass(frozen=True)
-class TopologyContender(Contender):
-    """A topology."""
+    @contextmanager
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
+        by_state: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for name, key in keys:
+            if key is not None:
+                by_state[name].append(key)
 
-    name: str
-    topology: EpisodeTopology
-    source: WordSource
+        def query(views: Mapping[str, Any]) -> Reading:
+            found: dict[Key, Any] = {key: views[key[0]].get() for key in keys if key[1] is None}
+            for name, own in by_state.items():
+                values = views[name].multiGet(own)
+                found.update({(name, key): value for key, value in zip(own, values, strict=True)})
+            return found
 
-    @property
-    def reads_whole(self) -> bool:  # type: ignore[override]
-        return self.topology.reads_whole
-
-    def before(self, place: EpisodePlace) -> None:
-        self.source.before(place)
-
-    def declare(self, place: EpisodePlace, life: Life) -> TridentTopology:
-        return self.topology.declare(place, self.source.make(place, life.number), life.number)
-
-    def drive(self, place: EpisodePlace, life: Life) -> None:
-        # Attempts may fail as their tasks do; and some drivers let batches overlap.
-        options = {**place.checkpoints, **self.topology.options(place), "retries": _RETRIES}
-        options |= {"max_pending": 3} if life.number % 4 == 3 else {}
-        with self.declare(place, life).start(None, trigger="available", **options) as run:
-            run.awaitTermination()
-
-    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
-        return self.topology.reading(place, keys)
+        with open_states(self.plan(place)) as states:
+            yield lambda: states.read(query)
 
 
 @cache
@@ -248,40 +227,53 @@ def truth_of(make: TopologyFunction, record: Record) -> Truth:
     factory = MapStateFactory(MemoryStore(uuid4().hex, prefix=None))
     topology = make(Words(record, 1, "truth"), factory)
     readings: list[Reading] = []
-    with views_of(topology.plan()) as states:
-        pairs = [(group, state) for _, group, state in states]
+    with open_states(topology.plan()) as states:
 
-        def query(views: Sequence[Any]) -> Reading:
+        def query(views: Mapping[str, Any]) -> Reading:
             found: dict[Key, Any] = {}
-            for (name, _, state), view in zip(states, views, strict=True):
+            for name, view in views.items():
+                single = tuple(states.maps[name].key)
                 for encoded, value in view.entries():
                     key = decode_key(encoded)
-                    found[name, None if key == tuple(state.key) else key] = value
+                    found[name, None if key == single else key] = value
             return found
 
         def watch(point: str, token: Any) -> None:
             if point == "after announce":
-                readings.append(read_committed(pairs, query))
+                readings.append(states.read(query))
 
         with watching(watch), topology.start(None, trigger="available") as run:
             run.awaitTermination()
     return Truth.of_readings(readings[: record.length])
 
 
+@dataclass(frozen=True)
+class OpenStates:
+    """The map states that batches of a topology update, by name, and their groups."""
+
+    maps: Mapping[str, StoredMap]
+    groups: Mapping[str, str]
+
+    def read(self, query: Callable[[Mapping[str, Any]], Reading]) -> Reading:
+        """Run a query on views of all states, by name, as of one committed batch."""
+        pairs = [(self.groups[name], state) for name, state in self.maps.items()]
+        return read_committed(pairs, lambda views: query(dict(zip(self.maps, views, strict=True))))
+
+
 @contextmanager
-def views_of(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
-    """Give each state that batches update: its name, its group, and the state itself."""
+def open_states(plan: Plan) -> Iterator[OpenStates]:
+    """Open the states that batches of a plan update."""
     groups = {node: group.id for group in plan.groups for node in group.updates}
     if not groups:
         raise UsageError("the topology updates no state, so there is nothing to compare")
     states = make_states(groups)
     try:
-        yield [(node.state.name, group, _map(node, states[node])) for node, group in groups.items()]
+        maps: dict[str, StoredMap] = {}
+        for node, state in states.items():
+            if not isinstance(state, StoredMap):
+                what = f"the state {node.state.name} is no map, and only maps can be compared"
+                raise UsageError(what)
+            maps[node.state.name] = state
+        yield OpenStates(maps, {node.state.name: group for node, group in groups.items()})
     finally:
         close_states(states.values())
-
-
-def _map(node: StateNode, state: State) -> StoredMap:
-    if not isinstance(state, StoredMap):
-        raise UsageError(f"the state {node.state.name} is no map, and only maps can be compared")
-    return state

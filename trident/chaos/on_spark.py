@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from trident.api.topology import TridentTopology
 from trident.batch.watchpoints import reached
 from trident.chaos.by_hand import CountedByHand
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
-    EpisodeTopology,
     OwnSpout,
-    TopologyContender,
+    RunTopology,
     WordSource,
 )
 from trident.chaos.process import STARTING, Fate, Life, Process, run_to_end
@@ -74,16 +74,14 @@ class FrameWords(WordSource):
 
 
 @dataclass(frozen=True)
-class SparkContender(TopologyContender):
-    """A topology whose batches all run on Spark, where `server` is given through Spark Connect."""
+class RunOnSpark:
+    """Runs all batches of a topology on Spark, through Spark Connect if there is a `server`."""
 
     server: str = ""
-    taken_over = 0.3  # there are fewer rounds
 
-    def drive(self, place: EpisodePlace, life: Life) -> None:
-        options = place.checkpoints | self.topology.options(place)
-        options |= {"trigger": "available", "engine": "spark"}
-        with self.declare(place, life).start(session(self.server), **options) as run:
+    def __call__(self, topology: TridentTopology, options: Mapping[str, Any], life: Life) -> None:
+        own = {"trigger": "available", "engine": "spark"}
+        with topology.start(session(self.server), **{**options, **own}) as run:
             run.awaitTermination()
 
 
@@ -156,7 +154,7 @@ class SparkEpisode(Episode):
 
     _process_class = WithJVM
 
-    _trouble_share = 0.3  # there are fewer rounds
+    _take_over_share = _trouble_share = 0.3  # there are fewer rounds
 
     _stop_anywhere_share = 0.7  # where workers may be at work
 
@@ -264,8 +262,9 @@ class SparkPrograms(Way):
         frame = name == "frame"
         return nullcontext(FrameWords(record, MOST) if frame else OwnSpout(record, MOST, name))
 
-    def contender(self, name: str, topology: EpisodeTopology, source: WordSource) -> SparkContender:
-        return SparkContender(name, topology, source, self.server)
+    @property
+    def run(self) -> RunTopology:
+        return RunOnSpark(self.server)
 
     def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         return [ForeachBatchByHand(record, MOST, plain, FrameWords(record, MOST))]

@@ -18,8 +18,8 @@ from trident.batch.start_options import StartOptions
 from trident.batch.watchpoints import reached
 from trident.chaos.contender import (
     EpisodePlace,
+    MapContender,
     OwnSpout,
-    TopologyContender,
     TopologyFunction,
     WordSource,
 )
@@ -47,7 +47,7 @@ _PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
-class RebuildingContender(TopologyContender):
+class RebuildingContender(MapContender):
     """Drivers build the states anew, swap them in, and count on, while the old run counts.
 
     The old one takes a word a batch, so that it is behind. So readers never see fewer words than
@@ -87,7 +87,7 @@ class RebuildingContender(TopologyContender):
         return int(self.source.record.length * _HISTORY)
 
     def _over(self, source: OwnSpout, place: EpisodePlace, life: int) -> TridentTopology:
-        return self.topology.declare(place, source.make(place, life), life)
+        return self.declare(place, source.make(place, life), life)
 
 
 def _die_within_swap(choose: random.Random) -> None:
@@ -160,12 +160,12 @@ class RebuiltStore(MapStore):
 
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
-    ) -> TopologyContender:
+    ) -> RebuildingContender:
         if not isinstance(source, OwnSpout) or way.on_spark:
             advice = "Leave --spark out, and take --source opaque or transactional."
             what = "--case rebuild: it runs without Spark, and takes a spout"
             raise UsageError(what, "", (), advice)
-        return RebuildingContender(name, self.topology(make), source)
+        return RebuildingContender(name, source, way.run, self.factory(), make)
 
     def episode(self, way: Way) -> type[Episode]:
         return RebuildEpisode

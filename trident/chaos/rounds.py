@@ -91,7 +91,8 @@ class Episode:
     def _run_round(self) -> bool:
         """Run one driver, or two if one takes over; return whether one came to the end."""
         self.tally.rounds += 1
-        if self.choose.random() < self.contender.taken_over:
+        taken_over = max(self._take_over_share, self.contender.taken_over)
+        if self.choose.random() < taken_over:
             return self._run_take_over()
         if self.choose.random() < self._trouble_share and self.troubles:
             return self._run_trouble()
@@ -189,6 +190,9 @@ class Episode:
 
     _process_class: ClassVar[type[Process]] = Process
     """Of a driver."""
+
+    _take_over_share: ClassVar[float] = 0.15
+    """The share of rounds in which a driver is taken over, at least."""
 
     _trouble_share: ClassVar[float] = 0.06
     """The share of rounds in which the store has trouble."""

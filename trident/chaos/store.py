@@ -13,7 +13,7 @@ from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import (
     Contender,
-    FunctionTopology,
+    MapContender,
     TopologyContender,
     TopologyFunction,
     WordSource,
@@ -87,20 +87,14 @@ class MapStore(TestedStore):
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
     ) -> TopologyContender:
-        return way.contender(name, self.topology(make), source)
-
-    def topology(self, make: TopologyFunction) -> FunctionTopology:
-        """Return what the topology that is put to the test keeps in the store."""
-        return FunctionTopology(self.factory(), make)
+        return MapContender(name, source, way.run, self.factory(), make)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
         # Of values alone: a batch that runs twice counts twice
         plain = self.plain()
         by_hand = way.by_hand(record, plain)
-        return [
-            *by_hand,
-            way.contender("kind=nontransactional", FunctionTopology(plain, word_count), source),
-        ]
+        name = "kind=nontransactional"
+        return [*by_hand, MapContender(name, source, way.run, plain, word_count)]
 
     def factory(self, **options: str) -> MapStateFactory:
         """Return the factory of maps in the store, with further options of its URL."""

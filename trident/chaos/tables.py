@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from trident.chaos.by_hand import ByHand, Write
 from trident.chaos.contender import (
     Contender,
     EpisodePlace,
-    EpisodeTopology,
     Reader,
     TopologyContender,
     TopologyFunction,
@@ -97,8 +96,8 @@ _MIXED: Key = ("rows of another driver than those of another table", ())
 
 
 @dataclass(frozen=True)
-class ChangedTables(EpisodeTopology):
-    """Tables in a database that hold changes: as they are, added up, and as a mirror.
+class TablesContender(TopologyContender):
+    """A topology that writes changes to tables: as they are, added up, and as a mirror.
 
     Each row has the number of the driver that read the change, which distinguishes rows of
     different attempts of a batch. With `tasks` every second driver has processes write the rows.
@@ -114,7 +113,7 @@ class ChangedTables(EpisodeTopology):
 
         starter = Starter() if self.tasks and life % 2 else None
 
-        def written(table: str, key: str | None = None, **how: Any) -> Rows:
+        def write_to(table: str, key: str | None = None, **how: Any) -> Rows:
             if starter is None:
                 return Rows(self.database, table, key, **how)
             rows = RowsInTasks(self.database, table, key, **how)
@@ -126,32 +125,36 @@ class ChangedTables(EpisodeTopology):
         read = made.newStream("words", source).each(
             "word", read_as, "n long, k long, op string, v long, changes long, life long"
         )
-        read.partitionPersist(written(changes), "n, k, v, life")
-        read.partitionPersist(written(sums, "k", mode="add"), "k, changes, v, life")
-        mirroring = written(mirror, "k", order_by="n", delete_where="op")
+        read.partitionPersist(write_to(changes), "n, k, v, life")
+        read.partitionPersist(write_to(sums, "k", mode="add"), "k, changes, v, life")
+        mirroring = write_to(mirror, "k", order_by="n", delete_where="op")
         read.partitionPersist(mirroring, "k, n, v, op, life")
         return made
 
-    @contextmanager
-    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
-        names = [table_of(place, each) for each in TABLES]
-        columns = ("n, k, v, life", "changes, k, v, life", "n, k, v, life")
-        # One statement sees one moment of all tables, in every database.
-        asked = " UNION ALL ".join(
-            f"SELECT {index}, {each} FROM {name}"
-            for index, (name, each) in enumerate(zip(names, columns, strict=True))
-        )
-        made = False
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        return nullcontext(tables_reader(self.database, place))
 
-        def read() -> Reading:
-            nonlocal made
-            with explained(self.database), self.database.engine.connect() as connection:
-                made = made or all(map(alchemy().inspect(connection).has_table, names))
-                if not made:
-                    raise NoStateError(str(self.database), names[0])
-                return reading_of(connection.exec_driver_sql(asked).all())
 
-        yield read
+def tables_reader(database: RowsDatabase, place: EpisodePlace) -> Reader:
+    """Return what reads the tables of an episode."""
+    names = [table_of(place, each) for each in TABLES]
+    columns = ("n, k, v, life", "changes, k, v, life", "n, k, v, life")
+    # One statement sees one moment of all tables, in every database.
+    asked = " UNION ALL ".join(
+        f"SELECT {index}, {each} FROM {name}"
+        for index, (name, each) in enumerate(zip(names, columns, strict=True))
+    )
+    made = False
+
+    def read() -> Reading:
+        nonlocal made
+        with explained(database), database.engine.connect() as connection:
+            made = made or all(map(alchemy().inspect(connection).has_table, names))
+            if not made:
+                raise NoStateError(str(database), names[0])
+            return reading_of(connection.exec_driver_sql(asked).all())
+
+    return read
 
 
 def table_of(place: EpisodePlace, name: str) -> str:
@@ -184,15 +187,15 @@ def reading_of(rows: Sequence[Any]) -> Reading:
 class TablesByHand(ByHand):
     """A loop that writes a batch to all tables in one transaction, and notes that elsewhere."""
 
-    tables: ChangedTables
+    database: RowsDatabase
     name = "a plain loop with a transaction a batch"
 
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
-        return self.tables.reading(place, keys)
+        return nullcontext(tables_reader(self.database, place))
 
     def preparing(self, place: EpisodePlace, life: Life) -> Callable[[int, Sequence[str]], Write]:
         changes, sums, mirror, batches = names = [table_of(place, each) for each in _BY_HAND]
-        transaction = self.tables.database.transaction
+        transaction = self.database.transaction
         with transaction() as connection:
             for name in names:
                 connection.exec_driver_sql(
@@ -245,9 +248,8 @@ class TableStore(TestedStore):
     servers = DATABASES
 
     @cached_property
-    def tables(self) -> ChangedTables:
-        """What topologies write to."""
-        return ChangedTables(database_from_url(self.url))
+    def database(self) -> RowsDatabase:
+        return database_from_url(self.url)
 
     def record(self, seed: str, length: int) -> Changes:
         return Changes(seed, length)
@@ -258,14 +260,14 @@ class TableStore(TestedStore):
     def contender(
         self, name: str, make: TopologyFunction, way: Way, source: WordSource
     ) -> TopologyContender:
-        tables, database = self.tables, self.tables.database
+        database = self.database
         if not way.on_spark:  # its drivers are forked from this process, which has all loaded
             import_module("pyarrow.compute")
             with database.transaction() as connection:
                 alchemy().inspect(connection).has_table("any")
             database.engine.dispose()
-            tables = replace(tables, tasks=database.hosted == "executor")
-        return way.contender(name, tables, source)
+        tasks = not way.on_spark and database.hosted == "executor"
+        return TablesContender(name, source, way.run, database, tasks)
 
     def compared(self, way: Way, record: Record, source: WordSource) -> Sequence[Contender]:
-        return [each(record, MOST, self.tables) for each in (TablesByHand, TablesByNumber)]
+        return [each(record, MOST, self.database) for each in (TablesByHand, TablesByNumber)]

@@ -10,10 +10,10 @@ from typing import ClassVar
 from trident.chaos.by_hand import Classical, CountedByHand
 from trident.chaos.contender import (
     Contender,
-    EpisodeTopology,
     OwnSpout,
-    TopologyContender,
+    RunTopology,
     WordSource,
+    run_here,
 )
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
@@ -51,11 +51,10 @@ class Way:
             raise UsageError("--source is", name, ["opaque", "transactional", "kafka:"])
         return nullcontext(OwnSpout(record, MOST, name))
 
-    def contender(
-        self, name: str, topology: EpisodeTopology, source: WordSource
-    ) -> TopologyContender:
-        """Return a topology as a contender."""
-        return TopologyContender(name, topology, source)
+    @property
+    def run(self) -> RunTopology:
+        """What runs a topology in the process of a driver."""
+        return run_here
 
     def by_hand(self, record: Record, plain: MapStateFactory) -> Sequence[Contender]:
         """Return the same, written by hand, in ways that can't be exact."""

@@ -6,17 +6,13 @@ import sys
 from pathlib import Path
 
 from trident.backends.rows.urls import database_from_url
-from trident.chaos.contender import EpisodePlace, OwnSpout, TopologyContender
+from trident.chaos.contender import EpisodePlace, OwnSpout, run_here
 from trident.chaos.process import Fate, Life
-from trident.chaos.tables import ChangedTables, Changes
+from trident.chaos.tables import Changes, TablesContender
 
 RECORD = Changes("mirror", 10_000, different=700)
 _MOST = 1500
 """Changes in a batch, at most."""
-
-
-def tables(url: str) -> ChangedTables:
-    return ChangedTables(database_from_url(url))
 
 
 def place(folder: str | Path, name: str) -> EpisodePlace:
@@ -24,7 +20,8 @@ def place(folder: str | Path, name: str) -> EpisodePlace:
 
 
 def main(url: str, folder: str, name: str, life: str, point: str) -> None:
-    driver = TopologyContender("mirror", tables(url), OwnSpout(RECORD, _MOST, "opaque"))
+    source = OwnSpout(RECORD, _MOST, "opaque")
+    driver = TablesContender("mirror", source, run_here, database_from_url(url))
     fate = Fate(point, passes=int(life) % 2)
     living = Life(int(life), fate, Path(folder, "mark"))
     with living.watched():

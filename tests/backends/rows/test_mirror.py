@@ -12,9 +12,10 @@ import pytest
 from tests import forks
 from tests.backends.rows import killed_mirror
 from tests.backends.rows.databases import Place
-from tests.backends.rows.killed_mirror import RECORD, tables
+from tests.backends.rows.killed_mirror import RECORD
+from trident.backends.rows.urls import database_from_url
 from trident.batch.watchpoints import POINTS
-from trident.chaos.tables import truth_of_changes
+from trident.chaos.tables import tables_reader, truth_of_changes
 from trident.chaos.truth import Findings
 from trident.states.errors import NoStateError
 
@@ -31,17 +32,16 @@ def test_a_mirror_equals_its_source_after_10_000_changes_though_drivers_are_kill
     points = [*random.Random(1).sample(POINTS, len(POINTS)), *POINTS][:KILLS]
     truth, seen = truth_of_changes(RECORD), [0]
     killed = killed_mirror.place(tmp_path, place.table)
-    with tables(place.url).reading(killed, truth.keys) as read:
-        for life, point in zip(count(1), [*points, ""]):
-            told = (place.url, tmp_path, place.table, life, point)
-            ended = forks.run(killed_mirror, *told)
-            assert ended.code == (-signal.SIGKILL if point else 0), ended.printed
-            try:
-                reading = read()
-            except NoStateError:  # killed before it has made them
-                continue
-            words = truth.words_in(reading)
-            assert words is not None, truth.differences(reading)
-            seen.append(words)
-        assert seen == sorted(seen)
-        assert truth.differences(read()) == Findings()
+    read = tables_reader(database_from_url(place.url), killed)
+    for life, point in zip(count(1), [*points, ""]):
+        ended = forks.run(killed_mirror, place.url, tmp_path, place.table, life, point)
+        assert ended.code == (-signal.SIGKILL if point else 0), ended.printed
+        try:
+            reading = read()
+        except NoStateError:  # killed before it has made them
+            continue
+        words = truth.words_in(reading)
+        assert words is not None, truth.differences(reading)
+        seen.append(words)
+    assert seen == sorted(seen)
+    assert truth.differences(read()) == Findings()
