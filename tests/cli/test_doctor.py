@@ -181,7 +181,7 @@ def test_the_line_that_mends_workers_names_their_python_as_a_shell_takes_it(
     answer = {"place": "one, /opt/my env/python", "python": "3.11.7", "trident": None}
     answer |= {"problems": {"trident": "not there"}, "lacking": []}
     monkeypatch.setattr("trident.spark.session.session_at", lambda master: None)
-    monkeypatch.setattr("trident.spark.access.described", lambda session: "session: Spark")
+    monkeypatch.setattr("trident.spark.access.describe_session", lambda session: "session: Spark")
     monkeypatch.setattr("trident.spark.workers.ask_workers", lambda *asked: [answer])
     _, lacking = workers_of_session("spark://one:7077", ())
     assert lacking.advice.startswith("Run there: '/opt/my env/python' -m pip install ")

@@ -171,7 +171,7 @@ def test_it_may_be_built_first_and_swapped_later(folder: Path, said: Said) -> No
         ([*STATES[:-1], "count"], "'count' belongs to another state of the topology: 'count'"),
         (
             [*STATES[:-1], "postgresql://me:s3cret@db/shop"],
-            "by its prefix; found the URL 'postgresql://***@db/shop'. Readers are led there",
+            "by its prefix; found the URL 'postgresql://***@db/shop'. Readers find it",
         ),
         ([*STATES, "--from", "earliest"], "TextFileSpout doesn't begin at 'earliest'"),
         ([*STATES, "--checkpoint", ""], "rebuild without --checkpoint"),

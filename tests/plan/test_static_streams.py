@@ -119,9 +119,7 @@ def test_a_query_on_spark_updates_no_state(topology: TridentTopology) -> None:
 
 def test_a_query_on_spark_keeps_no_answers(topology: TridentTopology) -> None:
     answers = MemoryMapState.Factory()
-    refused(
-        lambda: topology.newDRPCStream("f", answers=answers, engine="spark"), "answers= is for"
-    )
+    refused(lambda: topology.newDRPCStream("f", answers=answers, engine="spark"), "answers= is for")
     assert not topology.plan().nodes
 
 
