@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from trident.spark.counts import AttemptCounts, TaskCounts
+from trident.spark.counts import AttemptCounts, make_accumulator
 
 pytestmark = pytest.mark.spark
 
 
 def test_attempts_that_overlap_count_by_themselves(spark: SparkSession) -> None:
-    counts = TaskCounts(spark)
-    one, other = counts.of_attempt(), counts.of_attempt()
-    assert one is not None
-    assert other is not None
+    accumulator = make_accumulator(spark)
+    assert accumulator is not None
+    one, other = AttemptCounts(accumulator), AttemptCounts(accumulator)
 
     def count(attempt: AttemptCounts) -> None:
         tasks = spark.sparkContext.parallelize([1, 2, 3], 3)

@@ -6,7 +6,6 @@ It is forked from the one that has everything loaded, so it is at work within mi
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import signal
 import sys
@@ -206,18 +205,17 @@ class Life:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Mark what batches of this process pass, and let the fate happen."""
-        self.mark.write_bytes(b"\0")
-        with self.mark.open("r+b") as file, mmap.mmap(file.fileno(), 1) as mark:
-            left = self.fate.passes
+        with self.mark.open("wb") as mark:
+            remaining = self.fate.passes
 
             def watch(point: str, token: Token) -> None:
-                nonlocal left
+                nonlocal remaining
                 if point not in PHASES:
                     return
-                mark[0] = PHASES.index(point)
+                os.pwrite(mark.fileno(), bytes([PHASES.index(point)]), 0)
                 if point == self.fate.point:
-                    left -= 1
-                    if left == -1:
+                    remaining -= 1
+                    if remaining == -1:
                         os.kill(os.getpid(), self.fate.ends)
 
             with watching(watch):

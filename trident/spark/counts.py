@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ from trident.spark.versions import is_connect
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
-_ByAttempt = dict[int, dict[str, int]]
+_ByAttempt = dict[str, dict[str, int]]
 
 
 class _Summed(AccumulatorParam[_ByAttempt]):
@@ -31,12 +31,17 @@ class _Summed(AccumulatorParam[_ByAttempt]):
         return value1  # the driver takes attempts out of this very dict
 
 
+def make_accumulator(session: SparkSession) -> Accumulator[_ByAttempt] | None:
+    """Return what adds up the counts of a group's tasks; None on Spark Connect."""
+    return None if is_connect(session) else session.sparkContext.accumulator({}, _Summed())
+
+
 @dataclass(frozen=True)
 class AttemptCounts:
-    """The counts of one attempt's tasks; pickled to executors."""
+    """The counts of one attempt's tasks; pickled to executors. Attempts may overlap."""
 
     accumulator: Accumulator[_ByAttempt]
-    attempt: int
+    attempt: str = field(default_factory=lambda: uuid4().hex)
 
     def add(self, counted: dict[str, int]) -> None:
         """Tell the driver what a task has counted."""
@@ -45,19 +50,3 @@ class AttemptCounts:
     def take(self) -> Mapping[str, int]:
         """Return what all tasks have counted, on the driver, and forget it."""
         return self.accumulator.value.pop(self.attempt, {})
-
-
-class TaskCounts:
-    """The counts of a group's tasks, whose batches may overlap; lives on the driver."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._accumulator: Accumulator[_ByAttempt] | None = None
-        if not is_connect(session):
-            self._accumulator = session.sparkContext.accumulator({}, _Summed())
-        self._attempts = count()
-
-    def of_attempt(self) -> AttemptCounts | None:
-        """The counts of an attempt that begins; None on Spark Connect."""
-        if self._accumulator is None:
-            return None
-        return AttemptCounts(self._accumulator, next(self._attempts))

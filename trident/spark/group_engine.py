@@ -34,7 +34,7 @@ from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
 from trident.spark.access import access_to
 from trident.spark.checks import SparkGroup
-from trident.spark.counts import TaskCounts
+from trident.spark.counts import AttemptCounts, make_accumulator
 from trident.spark.error_transfer import error_to_show
 from trident.spark.flow import InputFrame
 from trident.spark.job_run import JobRun, Write
@@ -98,7 +98,7 @@ class SparkGroupEngine:
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
         self._session = session
-        self._counts = TaskCounts(session)
+        self._accumulator = make_accumulator(session)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
         self._few = False
@@ -261,7 +261,8 @@ class SparkGroupEngine:
         inputs: Mapping[str, InputFrame],
         write: Write,
     ) -> Iterator[JobRun]:
-        context = StageContext(record, counts=self._counts.of_attempt())
+        counts = None if self._accumulator is None else AttemptCounts(self._accumulator)
+        context = StageContext(record, counts=counts)
         run = JobRun(
             job,
             self._group.partitions,

@@ -8,7 +8,7 @@ source of Spark 4's would be, could not begin anew, and would be of another batc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,19 +63,16 @@ def frame_of_state(
             # What is in this process, or on its machine, is not found from others.
             alone = not state.backing.lasts
             alone = alone or (place.store.hosted == "driver" and not access.is_local)
-            if alone or (number >= _TRIES and state.snapshots):
-                with suppress(BatchMovedOn), state.snapshot():
-                    record = state.control.ask()()
-                    reader = _PartReader(
-                        place, record, state.backing.parts(1), fields, schema, seal
-                    )
-                    batches = reader.batches(state, reader.parts[0])
-                    table = pa.Table.from_batches(batches, schema.arrow)
-                    return reader.label(create_frame(session, table, schema.struct))
-            elif number < _TRIES:
-                parts = state.backing.parts(partitions or access.parallelism)
+            here = alone or (number >= _TRIES and state.snapshots)
+            if not here and number >= _TRIES:
+                continue
+            with suppress(BatchMovedOn), state.snapshot() if here else nullcontext():
+                parts = state.backing.parts(1 if here else partitions or access.parallelism)
                 record = state.control.ask()()
                 reader = _PartReader(place, record, parts, fields, schema, seal)
+                if here:
+                    table = pa.Table.from_batches(reader.batches(state, parts[0]), schema.arrow)
+                    return reader.label(create_frame(session, table, schema.struct))
                 frame = _read_in_tasks(session, reader)
                 if frame is not None:
                     return reader.label(frame)
