@@ -6,15 +6,17 @@ files of this package, in the order in which they build on each other:
 =================  ==============================================================================
 ``record``         the words that the source holds, and spouts over them
 ``truth``          what each state has to hold after each of the words
-``contender``      what is put to the test: here a topology
-``by_hand``        the same by loops that lose or count twice, to show that the test can fail
 ``process``        a process that may be stopped, continued and killed, and its fate
+``contender``      what is put to the test: a topology, its source, and how its states are read
+``by_hand``        the same by loops that lose or count twice, to show that the test can fail
 ``reader``         a process that reads committed values meanwhile
-``store``          the store, given or started; ``servers`` has those, and what is done to them
-``tables``         tables of rows: their record, written by a topology and by hand
+``report``         what was counted, and how it is said
+``servers``        the servers that are started, and what is done to them
 ``rounds``         what happens to the drivers of an episode, and episode after episode
+``ways``           how drivers run: here without Spark
+``store``          maps in a store, given or started
+``tables``         tables of rows: their record, written by a topology and by hand
 ``rebuilding``     a topology whose states are built anew beside it, and swapped in
 ``on_spark``       the same on Spark
-``report``         what was counted, and how it is said
 =================  ==============================================================================
 """

@@ -28,7 +28,7 @@ from trident.spouts.interfaces import IBatchSpout, ITridentDataSource, SpoutKind
 from trident.tuples.fields import Fields
 
 
-class Fed(IBatchSpout):
+class FedSpout(IBatchSpout):
     """A spout that emits what the test feeds, as often as it is asked."""
 
     kind: ClassVar[SpoutKind]
@@ -41,7 +41,9 @@ class Fed(IBatchSpout):
         self._others: list[Any] | None = None
         self._order: random.Random | None = None
 
-    def next(self, rows: list[Any], others: list[Any] | None, order: random.Random | None) -> None:
+    def set_batch(
+        self, rows: list[Any], others: list[Any] | None, order: random.Random | None
+    ) -> None:
         if others is not None and self.kind == "transactional":
             what = "replay: other tuples were given for a transactional stream"
             raise PlanError(what, "", (), "Only an opaque source emits others.")
@@ -94,7 +96,7 @@ class TestedGroup:
         self, group: BatchGroup, engine: Engine[Any], declared: Mapping[str, Any], clock: TestClock
     ) -> None:
         self.id = group.id
-        self.fed: Mapping[str, Fed] = {each.stream_id: each.source for each in group.sources}
+        self.fed: Mapping[str, FedSpout] = {each.stream_id: each.source for each in group.sources}
         self._group = group
         self._engine = engine
         self._clock = clock
@@ -105,7 +107,7 @@ class TestedGroup:
 
     def run_fed(self) -> BatchProgress | None:
         """Run the batch that is due, of what the streams are fed."""
-        self._choose(self.fed)
+        self._choose_spouts(self.fed)
         return self._run()
 
     def run_declared(self) -> Iterator[BatchProgress]:
@@ -114,12 +116,12 @@ class TestedGroup:
             if not isinstance(source, ITridentDataSource):
                 what = f"run: the stream {name!r} is no spout's, but of a"
                 raise PlanError(what, type(source).__name__, (), "Feed it: feed(stream, …).")
-        self._choose(self._declared)
-        while self._running().has_batch():
+        self._choose_spouts(self._declared)
+        while self._current_driver().has_batch():
             progress = self._run()
             if progress is not None:
                 yield progress
-            if not self._running().may_have_more():
+            if not self._current_driver().may_have_more():
                 return
 
     @property
@@ -133,7 +135,7 @@ class TestedGroup:
         if driver is not None:
             driver.close()
 
-    def _choose(self, spouts: Mapping[str, Any]) -> None:
+    def _choose_spouts(self, spouts: Mapping[str, Any]) -> None:
         if self._spouts not in (None, spouts):
             advice = "Use two testers."
             raise PlanError(
@@ -146,9 +148,9 @@ class TestedGroup:
 
     def _run(self) -> BatchProgress | None:
         """Run the batch that is due, by as many drivers as that takes."""
-        txid = self._running().runner.next_txid
+        txid = self._current_driver().runner.next_txid
         while True:
-            driver = self._running()
+            driver = self._current_driver()
             if driver.runner.next_txid > txid:  # it had committed when it crashed
                 return None
             try:
@@ -161,7 +163,7 @@ class TestedGroup:
                 self.close()
                 raise
 
-    def _running(self) -> _Driver:
+    def _current_driver(self) -> _Driver:
         if self._driver is None:
             spouts = self._spouts or self.fed
             self._driver = _Driver(self._group, self._engine, self._log, spouts, self._clock)

@@ -42,7 +42,7 @@ from trident.testing.substitution import (
     find_ends,
     recorded_plan,
 )
-from trident.testing.tested_group import Fed, TestClock, TestedGroup
+from trident.testing.tested_group import FedSpout, TestClock, TestedGroup
 
 _STEPS = ("begin", "write", "ready", "commit", "announce")
 
@@ -126,7 +126,7 @@ class Tester:
         by_spout = {"clock": "spout", "output_mode": "append", "history": None, "until": ""}
         copies = substitute(
             before.nodes,
-            lambda node: {"source": Fed(node.declared, node.kind), **by_spout},
+            lambda node: {"source": FedSpout(node.declared, node.kind), **by_spout},
             tested,
         )
         watched = dict.fromkeys([*find_ends(before), *(stream._node for stream in watch)])
@@ -170,7 +170,7 @@ class Tester:
         group = self._group(given)
         happening, self._next = self._next, _Next()
         for name, rows in given.items():
-            group.fed[name].next(list(rows), happening.others, happening.order)
+            group.fed[name].set_batch(list(rows), happening.others, happening.order)
         self._trouble.hold = happening.late
         self._recorded.begin()
         with watching(happening.watch):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
-from trident.testing.servers.process import ServerProcess, not_installed
+from trident.testing.servers.java import pyspark_home
+from trident.testing.servers.process import ServerProcess
 
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -33,12 +33,8 @@ class ConnectServer(ServerProcess):
         }
 
     def command(self) -> Sequence[str]:
-        found = find_spec("pyspark")
-        if found is None or found.origin is None:
-            raise not_installed("pyspark", "default-jre-headless, and from PyPI pyspark")
-        home = Path(found.origin).parent
         settings = [f"--conf={name}={value}" for name, value in self.settings.items()]
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
         python = [f"PYSPARK_PYTHON={sys.executable}", f"PYTHONPATH={path}"]
-        submit = str(home / "bin" / "spark-submit")
+        submit = str(pyspark_home() / "bin" / "spark-submit")
         return ["env", *python, submit, "--class", _CLASS, *settings, "spark-internal"]

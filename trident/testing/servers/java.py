@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from trident.testing.servers.process import MissingServer, ServerProcess
@@ -45,6 +46,15 @@ def jdk(server: str) -> str:
         advice = "On Debian: apt-get install default-jdk-headless"
         raise MissingServer(f"{server} needs a JDK, and {found}", advice)
     return java
+
+
+def pyspark_home() -> Path:
+    """Return the folder of PySpark, found without importing it."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        advice = 'From PyPI: pip install "trident-spark[spark]"'
+        raise MissingServer("PySpark is not installed", advice)
+    return Path(found.origin).parent
 
 
 def jars(name: str) -> Path:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
 
-from trident.testing.servers.java import JavaServer
-from trident.testing.servers.process import MissingServer
+from trident.testing.servers.java import JavaServer, pyspark_home
 
 _LOGGING = """\
 rootLogger.level = WARN
@@ -29,7 +26,7 @@ class ZooKeeperServer(JavaServer):
         settings = self.write("zoo.cfg", self._settings())
         logging = f"-Dlog4j2.configurationFile={self.write('log4j2.properties', _LOGGING)}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        return [*self.java(f"{_jars()}/*", "128m", logging), main, str(settings)]
+        return [*self.java(f"{pyspark_home()}/jars/*", "128m", logging), main, str(settings)]
 
     def answers(self) -> bool:
         # Not by "ruok", which is answered before there can be sessions.
@@ -50,12 +47,3 @@ class ZooKeeperServer(JavaServer):
             "maxSessionTimeout": 60_000,
             "maxClientCnxns": 0,
         }
-
-
-def _jars() -> Path:
-    """The folder of PySpark's jars, found without importing it."""
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        advice = 'They are PySpark\'s: pip install "trident-spark[spark]"'
-        raise MissingServer("the jars of ZooKeeper are not installed", advice)
-    return Path(found.origin).with_name("jars")
