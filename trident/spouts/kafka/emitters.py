@@ -38,10 +38,11 @@ class _KafkaEmitter(PartitionEmitter):
     def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
         self._reader.keep(each.place for each in partitionResponsibilities)
 
-    def _emit_new(
-        self, collector: SpoutCollector, partition: KafkaPartition, last: Any
-    ) -> dict[str, Any] | None:
+    def emitPartitionBatchNew(
+        self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
+    ) -> Any:
         """Emit what follows the last batch; None if that is nothing, so no replay waits for it."""
+        last = lastMetadata
         end, place = self._end_of(partition), partition.place
         if last is not None and (last["next"], last["topic"]) == (end, partition.topic_id):
             return None
@@ -69,34 +70,6 @@ class _KafkaEmitter(PartitionEmitter):
         if rejected:
             said["skipped"] = rejected
         return said
-
-    def _emit_again(
-        self, collector: SpoutCollector, partition: KafkaPartition, said: dict[str, Any]
-    ) -> None:
-        """Emit exactly what an earlier attempt did."""
-        first, following, count = said["first"], said["next"], said["records"]
-        if not count:
-            return
-        self._end_of(partition)
-        place = partition.place
-        batch = f"of the {count} records from offset {first} to {following - 1}, which are to be "
-        batch += "emitted again,"
-        if said["topic"] != partition.topic_id:
-            self._lose(place, f"{batch} none is left: the topic was deleted and made anew")
-            return
-        try:
-            messages = self._reader.read_exactly(place, first, following)
-        except OffsetOutOfRange:
-            low, high = self._reader.bounds(place)
-            self._lose(place, f"{batch} only those from offset {low} to {high - 1} are left")
-            start = max(low, first)
-            following = min(high, following)
-            messages = []
-            if start < following:
-                messages = self._reader.read_exactly(place, start, following)
-        if len(messages) != count:
-            self._lose(place, f"{batch} only {len(messages)} are left")
-        self._emit(messages, collector)
 
     def close(self) -> None:
         try:
@@ -155,18 +128,35 @@ class OpaqueKafkaEmitter(_KafkaEmitter, OpaquePartitionEmitter):
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
     ) -> Any:
-        return self._emit_new(collector, partition, lastMetadata)
+        return self.emitPartitionBatchNew(tx, collector, partition, lastMetadata)
 
 
 class TransactionalKafkaEmitter(_KafkaEmitter, TransactionalPartitionEmitter):
     """Emits a batch again from the offsets that the log has of it."""
 
-    def emitPartitionBatchNew(
-        self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
-    ) -> Any:
-        return self._emit_new(collector, partition, lastMetadata)
-
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: Any, metadata: Any
     ) -> None:
-        self._emit_again(collector, partition, metadata)
+        first, following, count = metadata["first"], metadata["next"], metadata["records"]
+        if not count:
+            return
+        self._end_of(partition)
+        place = partition.place
+        batch = f"of the {count} records from offset {first} to {following - 1}, which are to be "
+        batch += "emitted again,"
+        if metadata["topic"] != partition.topic_id:
+            self._lose(place, f"{batch} none is left: the topic was deleted and made anew")
+            return
+        try:
+            messages = self._reader.read_exactly(place, first, following)
+        except OffsetOutOfRange:
+            low, high = self._reader.bounds(place)
+            self._lose(place, f"{batch} only those from offset {low} to {high - 1} are left")
+            start = max(low, first)
+            following = min(high, following)
+            messages = []
+            if start < following:
+                messages = self._reader.read_exactly(place, start, following)
+        if len(messages) != count:
+            self._lose(place, f"{batch} only {len(messages)} are left")
+        self._emit(messages, collector)

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Never, Self
+from typing import Any, ClassVar, Never, Self
 
 from trident.errors import described
+from trident.spouts.interfaces import SpoutKind
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.spouts.kafka.emitters import OpaqueKafkaEmitter, TransactionalKafkaEmitter
 from trident.spouts.kafka.records import (
@@ -45,14 +46,23 @@ as many records are fetched ahead."""
 class OfKafka:
     """The part that the spouts of both kinds share."""
 
+    kind: ClassVar[SpoutKind]
+    emitter: ClassVar[type[OpaqueKafkaEmitter] | type[TransactionalKafkaEmitter]]
+
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
 
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> KafkaCoordinator:
         return KafkaCoordinator(self.settings)
 
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> Any:
+        return self.emitter(self.settings)
+
     def getOutputFields(self) -> Fields:
         return self.settings.fields
+
+    def __repr__(self) -> str:
+        return f"KafkaSpout.{self.kind}({self.settings!r})"
 
     def from_history(self, since: str | None) -> Self:
         """Return the spout as a rebuild runs it.
@@ -100,21 +110,13 @@ def _beginning(since: str | None) -> dict[str, Any]:
 class KafkaTridentSpoutOpaque(OfKafka, IOpaquePartitionedTridentSpout):
     """What :meth:`KafkaSpout.opaque` makes."""
 
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaqueKafkaEmitter:
-        return OpaqueKafkaEmitter(self.settings)
-
-    def __repr__(self) -> str:
-        return f"KafkaSpout.opaque({self.settings!r})"
+    emitter = OpaqueKafkaEmitter
 
 
 class KafkaTridentSpoutTransactional(OfKafka, IPartitionedTridentSpout):
     """What :meth:`KafkaSpout.transactional` makes."""
 
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalKafkaEmitter:
-        return TransactionalKafkaEmitter(self.settings)
-
-    def __repr__(self) -> str:
-        return f"KafkaSpout.transactional({self.settings!r})"
+    emitter = TransactionalKafkaEmitter
 
 
 class KafkaSpout:
