@@ -709,9 +709,9 @@ def test_a_spout_pickles_and_shows_no_secret(made: Any) -> None:
         ({"translator": _words}, "needs fields="),
         ({"value": "utf8"}, "there are: string, bytes, long, json"),
         ({"on_error": "ignore"}, "there are: fail, skip"),
-        ({"max_records": 0}, "at least 1 is due"),
+        ({"max_records": 0}, "expected at least 1"),
         ({"settings": {"enable.auto.commit": True}}, "is the spout's own"),
-        ({"topics": "a,b"}, "no name of a topic is 'a,b'"),
+        ({"topics": "a,b"}, "not the name of a topic: 'a,b'"),
         ({"topics": []}, "no topic is given"),
     ],
 )

@@ -37,12 +37,12 @@ def test_a_column_is_any_sequence_of_values(collector: SpoutCollector, column: A
 def test_what_has_no_order_or_is_one_value_is_no_column(
     collector: SpoutCollector, column: Any
 ) -> None:
-    with pytest.raises(EmittedValueError, match="as the column n, where a list of values is due"):
+    with pytest.raises(EmittedValueError, match="as the column n, expected a list of values"):
         collector.emitColumns({"n": column})
 
 
 def test_columns_whose_names_are_no_strings_are_an_error(collector: SpoutCollector) -> None:
-    with pytest.raises(EmittedValueError, match="emitted the columns 1, n, where these are due: n"):
+    with pytest.raises(EmittedValueError, match="emitted the columns 1, n, expected n"):
         collector.emitColumns({1: [1], "n": [1]})
 
 

@@ -229,9 +229,9 @@ def test_a_tuple_of_a_wrong_width_names_spout_and_partition(sums: Sums) -> None:
 
 def test_columns_of_other_names_or_lengths_are_an_error(sums: Sums) -> None:
     for columns, problem in (
-        ({"part": ["a"]}, "emitted the columns part, where these are due: part, number"),
+        ({"part": ["a"]}, "emitted the columns part, expected part, number"),
         ({"part": ["a"], "number": [1, 2]}, "differ in length: part: 1, number: 2"),
-        (["a"], "where columns by field are due"),
+        (["a"], "expected columns by field"),
     ):
 
         def emit(self: Any, tx: Any, collector: Any, *_: Any, columns: Any = columns) -> int:

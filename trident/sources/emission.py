@@ -1,4 +1,4 @@
-"""What some partitions of a spout emit: the same in the driver's process and in a task."""
+"""Emits some partitions of a spout, in the driver's process or in a task."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Emission:
-    """What is emitted for one attempt; pickles. Emitters of another `run` are not used."""
+    """The partitions to emit for one attempt; pickles. Emitters of another `run` are not used."""
 
     stream: str
     spout: PartitionedSpout
@@ -71,7 +71,7 @@ class Emitting:
     def emit(
         self, emission: Emission, assignments: Sequence[Assignment]
     ) -> Iterator[tuple[Sequence[Block], Emitted]]:
-        """Emit partitions, one after the other; what the spout raised is an OperationError."""
+        """Emit partitions, one after the other; an error of the spout becomes an OperationError."""
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:
             try:

@@ -21,7 +21,7 @@ _logger = logging.getLogger("trident")
 
 
 class Tuples(Protocol):
-    """The tuples of one stream, wherever they are."""
+    """The tuples of one stream, in this process or on executors."""
 
     @property
     def length(self) -> int:
@@ -37,7 +37,7 @@ class PartitionReader(Protocol):
 
 @dataclass(frozen=True)
 class Opening:
-    """What a spout is opened with; `listener` may be called from any thread, `run` is unique."""
+    """The arguments for opening a spout; any thread may call `listener`; `run` is unique."""
 
     stream: str
     conf: Mapping[str, Any]
@@ -145,7 +145,7 @@ class StreamSource(ABC):
 
     @abstractmethod
     def success(self, token: Token) -> None:
-        """Say that `token` is committed."""
+        """Tell the spout that `token` is committed."""
 
     @abstractmethod
     def close(self) -> None:

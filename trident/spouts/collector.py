@@ -85,13 +85,11 @@ class SpoutCollector(TridentCollector):
         elif hasattr(columns, "schema") and hasattr(columns, "num_rows"):
             names, lengths = tuple(columns.schema.names), {columns.num_rows}
         else:
-            problem = f"emitted {described(columns)}, where columns by field are due"
+            problem = f"emitted {described(columns)}, expected columns by field"
             raise EmittedValueError(self._spout, problem)
         if sorted(map(str, names)) != sorted(self._names):
             due, found = ", ".join(self._names), ", ".join(map(str, names)) or "none"
-            raise EmittedValueError(
-                self._spout, f"emitted the columns {found}, where these are due: {due}"
-            )
+            raise EmittedValueError(self._spout, f"emitted the columns {found}, expected {due}")
         if len(lengths) > 1:
             found = ", ".join(f"{name}: {len(columns[name])}" for name in names)
             raise EmittedValueError(self._spout, f"emitted columns that differ in length: {found}")
@@ -114,7 +112,7 @@ class SpoutCollector(TridentCollector):
             values = values.tolist()
         if isinstance(values, Sequence) and not isinstance(values, str | bytes):
             return list(values)
-        problem = f"emitted {described(values)} as the column {name}, where a list of values is due"
+        problem = f"emitted {described(values)} as the column {name}, expected a list of values"
         raise EmittedValueError(self._spout, problem)
 
     def _array(self, column: Any) -> Any:

@@ -115,7 +115,7 @@ class GeneratorSpout(ITridentSpout):
 
 
 class _Pace(BatchCoordinator):
-    """Which numbers are due: those of the time since the run began, or all."""
+    """Chooses the numbers of each batch: those of the time since the run began, or all."""
 
     def __init__(self, rate: float | None, batch: int, total: int | None) -> None:
         self._rate = rate

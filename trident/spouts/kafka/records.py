@@ -44,7 +44,7 @@ def _bytes(data: bytes) -> bytes:
 
 def _long(data: bytes) -> int:
     if len(data) != 8:
-        raise ValueError(f"{len(data)} bytes, where 8 of a long are due")
+        raise ValueError(f"{len(data)} bytes, a long has 8")
     return int.from_bytes(data, "big", signed=True)
 
 

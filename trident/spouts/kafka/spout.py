@@ -258,7 +258,9 @@ def _checked(**given: Any) -> KafkaSettings:
     for name, least in (("max_records", 1), ("poll_timeout", 0), ("partition_refresh", 0)):
         found = given[name]
         if isinstance(found, bool) or not isinstance(found, int | float) or found < least:
-            raise UsageError(f"KafkaSpout: {name}= is {described(found)}; at least {least} is due")
+            raise UsageError(
+                f"KafkaSpout: {name}= is {described(found)}, expected at least {least}"
+            )
     on_error, servers = given["on_error"], given["servers"]
     handled = callable(on_error) or isinstance(on_error, DeadLetterTopic)
     if not handled and on_error not in ("fail", "skip"):
@@ -299,7 +301,7 @@ def _topics(given: Any) -> tuple[str, ...] | re.Pattern[str]:
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
             advice = "Give a name, a list of names, or a re.compile(...) of them."
-            raise UsageError("KafkaSpout: no name of a topic is", str(name), (), advice)
+            raise UsageError("KafkaSpout: not the name of a topic:", str(name), (), advice)
     if not names:
         raise UsageError("KafkaSpout: no topic is given")
     return tuple(dict.fromkeys(names))
