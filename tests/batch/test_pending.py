@@ -409,8 +409,8 @@ def _acked(made: TridentTopology) -> None:
 @pytest.mark.parametrize(
     ("declare", "told"),
     [
-        (_plain, "batches overlap where max_pending is given\n"),
-        (_hinted, "batches overlap where max_pending is given\n"),
+        (_plain, "batches overlap if max_pending is given\n"),
+        (_hinted, "batches overlap if max_pending is given\n"),
         (_elsewhere, 'is given; with a session one runs at a time: executors update state "n"\n'),
         (_queried, r"one at a time: step \d+ reads a state that they update"),
         (_taken, r"one at a time: step \d+ takes new values of a state"),

@@ -301,9 +301,9 @@ def test_what_staging_promises_is_explained_and_is_no_warning() -> None:
     factory = TransactionalMap.factory(STORE.open, name="count", hosted="driver")
     stream.groupBy("sentence").persistentAggregate(factory, Count(), "count")
     shown = topology.explain()
-    assert "batches overlap where max_pending is given, and are staged" in shown
+    assert "batches overlap if max_pending is given, and are staged" in shown
     assert "best effort: opaque stream, transactional map; " in shown
-    assert "where max_pending is given, exactly once: opaque stream whose batches" in shown
+    assert "if max_pending is given, exactly once: opaque stream whose batches" in shown
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_inexact(topology.plan(), 2)

@@ -434,7 +434,7 @@ def test_a_state_that_was_renamed_is_named_with_the_new_one(
     life.run(words(name="counts"))
     [warning] = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert warning == (
-        "the state 'count' is no longer in the topology: it stays as batch 1 has left it. "
+        "the state 'count' is no longer in the topology: it stays as it was after batch 1. "
         "New is 'counts': if that is it, declare it by StateSpec(…, renamed_from='count')"
     )
     caplog.clear()

@@ -32,7 +32,7 @@ class OlderCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class StatesAlone:
-    """States whose log is gone: their log id, and what their last begun batch is."""
+    """States whose log is lost: their log id, and what to take their last begun batch for."""
 
     log_id: str
     in_flight: InFlight

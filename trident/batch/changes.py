@@ -203,7 +203,7 @@ def described_anew(entry: LogEntry, topology: Topology, streams: Mapping[str, st
             states[name] = {**was, "until": was.get("until", entry.committed)}
             _logger.log(
                 logging.INFO if "until" in was else logging.WARNING,
-                "the state %r is no longer in the topology: it stays as batch %d has left it%s",
+                "the state %r is no longer in the topology: it stays as it was after batch %d%s",
                 *(name, states[name]["until"], _perhaps_renamed(name, new)),
             )
         elif was.get("until", entry.committed) < entry.committed:

@@ -107,7 +107,7 @@ def _here(group: BatchGroup) -> str:
 def _overlap(group: BatchGroup) -> str:
     if reason := one_at_a_time(group):
         return f"batches run one at a time: {reason}"
-    overlap = "batches overlap where max_pending is given"
+    overlap = "batches overlap if max_pending is given"
     reason = one_at_a_time_on_spark(group)
     if group.clock == "dataframe":
         return f"batches run one at a time: {reason}" if reason else f"{overlap}, and are staged"
@@ -200,12 +200,12 @@ def _updates(plan: Plan, state: StateDeclaration) -> Iterator[str]:
         yield found.advice
     staged = guarantee(plan, update, max_pending=2)
     if staged.level != found.level:
-        yield f"where max_pending is given, {staged.level}: {staged.why}"
+        yield f"if max_pending is given, {staged.level}: {staged.why}"
 
 
 def _reads(state: StateNode, step: LookUp, in_batch: bool) -> str:
     if state.updates is None:
-        return "reads what is there"
+        return "reads its current entries"
     opaque = state.state.factory.kind is StateType.OPAQUE
     if not in_batch:
         return "reads committed batches only" if opaque else "may read a batch before it commits"

@@ -215,7 +215,7 @@ class Update(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class NativeStep(Step):
-    """An expression that Catalyst runs: appends fields, or keeps the tuples where it is true."""
+    """An expression that Catalyst runs: appends fields, or keeps the tuples that make it true."""
 
     expression: Native
 

@@ -29,17 +29,17 @@ def to_dict(plan: Plan, *, on_spark: bool = True) -> dict[str, Any]:
     -------
     dict
         Of lists. ``groups``: id, clock (``"spout"``, ``"dataframe"`` or ``"requests"``), stages.
-        ``queries``: function, the fields that it answers, engine (``"local"`` or
-        ``"spark"``), stages. A stage is one of the job that runs, on Spark where a group has one
-        for each engine. It has its number, how many partitions it runs in (None where the session
-        says), the numbers of the stages that its tuples come from, how they come in (empty where
-        they begin there), whether its first step is done in each partition before that, too, and
+        ``queries``: function, the fields that it answers, engine (``"local"`` or ``"spark"``),
+        stages. A stage is one of the job that runs; if a group has a job for each engine, of the
+        one on Spark. It has its number, how many partitions it runs in (None if the session
+        decides), the numbers of the stages that its tuples come from, how they come in (empty if
+        they begin there), whether its first step is also done in each partition before that, and
         the ids of its nodes. ``nodes``: id, name (the call), text (the call with its arguments),
-        fields, parents by id, the group or the query that it is of, stage, which state it updates
-        or reads, by name, and the line that declared it. ``states``: id, name, the group that
+        fields, parents by id, its group or its query, stage, the name of the state that it updates
+        or reads, and the line that declared it. ``states``: id, name, the group that
         updates it (None for a static one), label, map (how it keeps values), hosted (``"driver"``
         or ``"executor"``), guarantee with why and advice (None for a static one), store (its kind,
-        host, database and prefix; never a user or a password; None where nothing is known), and the
+        host, database and prefix; never a user or a password; None if nothing is known), and the
         calls that a batch costs (least and most of a task, and of a batch; None likewise).
     """
     groups = [(group, shown_job(group, on_spark=on_spark)) for group in plan.groups]

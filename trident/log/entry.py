@@ -63,7 +63,7 @@ class LogEntry:
     """What the batch under way will hold, for transactional spouts. If a step asks for them, also
     the batch's time, under `MOMENT`, and the spouts' partitions, under `ACTIVE`."""
     retried: Mapping[int, int] = field(default_factory=dict)
-    """The txids whose committed attempt was not 0, and that attempt; -1 where none counts."""
+    """The txids whose committed attempt was not 0, and that attempt; -1 if none counts."""
     swept: int = 0
     """The last txid that was ever forgotten: a record may lack it, although `retried` has it again.
     0 in older entries."""

@@ -92,10 +92,10 @@ class PartitionedSource(StreamSource):
             if each.tuples and each.metadata is None:
                 problem = f"partition {each.id} emitted {each.tuples} tuples and returned None, "
                 if isinstance(self._spout, IPartitionedTridentSpout):
-                    problem += "which tells nobody how to emit them again"
+                    problem += "so they can't be emitted again"
                     advice = "Return from emitPartitionBatchNew what emitPartitionBatch needs."
                 else:
-                    problem += "which tells nobody where to go on: they would come for ever"
+                    problem += "so the next batch would emit them again, for ever"
                     advice = "Return from emitPartitionBatch how far it came."
                 raise SpoutPartitionError(self.stream, problem, advice)
         following = {**known, **said} or metadata
@@ -140,7 +140,7 @@ class PartitionedSource(StreamSource):
         if missing:
             raise SourceUnavailableError(
                 f"stream {self.stream!r}, partition {', '.join(sorted(missing))}",
-                f"it is part of batch {token.txid}, which is to be emitted again, and is not there",
+                f"it is part of batch {token.txid}, which is to be emitted again, and is missing",
                 "Bring it back: a transactional stream waits for it.",
             )
         return [
@@ -160,7 +160,7 @@ class PartitionedSource(StreamSource):
                     "stream %s goes on without partition %s: %s", self.stream, name, problem
                 )
         for name in self._away - away.keys():
-            _logger.info("stream %s: partition %s is read again, or gone", self.stream, name)
+            _logger.info("stream %s: partition %s is read again, or was removed", self.stream, name)
         self._away = set(away)
 
     def success(self, token: Token) -> None:

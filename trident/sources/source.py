@@ -25,7 +25,7 @@ class Tuples(Protocol):
 
     @property
     def length(self) -> int:
-        """How many there are."""
+        """Their number."""
 
 
 class PartitionReader(Protocol):
@@ -71,8 +71,8 @@ class StreamSource(ABC):
     notifies = False
     """Whether it calls the listener when a batch is ready; otherwise the source is polled."""
     follows_metadata = False
-    """Whether a batch follows from the metadata, or from what there is, and never from its txid: an
-    empty batch then need not use up its txid."""
+    """Whether the content of a batch never depends on its txid, but on the metadata, or on what is
+    available: then an empty batch need not use up its txid."""
 
     def __init__(
         self,
