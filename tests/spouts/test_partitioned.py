@@ -308,7 +308,7 @@ def test_an_opaque_partition_that_tells_nothing_of_its_tuples_is_an_error(sums: 
     def emit(self: Any, tx: Any, collector: Any, partition: Any, last: Any) -> None:
         collector.emit(["a", 1])
 
-    with pytest.raises(SpoutPartitionError, match="returned None, .* come for ever"):
+    with pytest.raises(SpoutPartitionError, match="returned None, .* again, for ever"):
         sums.run(emitting(emitPartitionBatch=emit))
 
 
