@@ -55,7 +55,7 @@ def states_frame(
     StateUnavailableError
         When the store is away; when batches moved on during all tries.
     UsageError
-        For a key or value that doesn't fit the schema; for one that is missing, and can't be told
+        For a key or value that doesn't fit the schema; for a missing schema that can't be taken
         from the values.
 
     Notes

@@ -799,7 +799,7 @@ class Stream(_Steps["Stream"]):
         return Stream(self._builder, node)
 
     def peek(self, consumer: Consumer | Plain) -> Stream:
-        """Show every tuple, all its fields, to a consumer, where and as often as it is made."""
+        """Show every tuple, with all its fields, to a consumer, each time that it is made."""
         fields = self._node.fields
         known = as_operation("peek", consumer, CallableConsumer, fields)
         return self._step(PeekNode, inputs=fields, consumer=known)

@@ -35,7 +35,7 @@ class DRPCClient(Client):
     timeout : float
         Seconds that a call takes at most, with all servers that it asks.
     token : str, optional
-        Of whoever calls; over HTTP only.
+        The caller's; over HTTP only.
     ca : path, optional
         PEM file of who signs the servers' certificates; by default those of the system.
     certfile, keyfile : path, optional
@@ -82,7 +82,7 @@ class DRPCClient(Client):
         timeout : float, optional
             Seconds, by default those of the client.
         request_id : str, optional
-            The request's, for whoever repeats the call; see `LocalDRPC.execute`. By default a new
+            The request's, for a caller that repeats it; see `LocalDRPC.execute`. By default a new
             one for each call.
 
         Returns

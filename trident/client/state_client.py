@@ -80,7 +80,7 @@ class StateClient(Client):
     timeout : float
         Seconds that a call takes at most, with all servers that it asks.
     token : str, optional
-        Of whoever calls.
+        The caller's.
     ca : path, optional
         PEM file of who signs the servers' certificates; by default those of the system.
     certfile, keyfile : path, optional

@@ -107,7 +107,7 @@ class CallQueue(ABC):
 
     @abstractmethod
     def leave(self, call: Call) -> None:
-        """Take a call out of the queue, where it still is."""
+        """Take a call out of the queue, if it is still in it."""
 
     def hurry(self) -> None:
         """Do what can be done for calls that wait; called by whoever has waited for long."""
@@ -153,7 +153,7 @@ class WaitingCalls:
         self._bytes += size
 
     def remove(self, call: Call) -> None:
-        """Take a call out, where it still is."""
+        """Take a call out, if it is still in the queue."""
         self._bytes -= self._calls.pop(call, 0)
 
     def take(self, most: int) -> list[Call]:

@@ -54,8 +54,8 @@ class DRPCExecutionError(DRPCError):
     cause : str
         What it failed with.
     summary : str
-        The same in a line for whoever asked from elsewhere: of a user's exception the message and
-        the step, without any frames. By default the cause.
+        The same in a line for clients: of a user's exception the message and the step, without any
+        frames. By default the cause.
     """
 
     # No dataclass: `args` is also what an exception calls all that it was given.
@@ -216,8 +216,8 @@ class NoServerError(DRPCError):
     """The problem of each server, as ``host:port: problem``."""
 
     _template = (
-        "no DRPC server answers: {problems}. Is it running, and is that its port? HTTP is on 3774 "
-        "unless told otherwise, and Thrift, thrift://host:port, on 3772."
+        "no DRPC server answers: {problems}. Is it running, and is that its port? By default HTTP "
+        "is on 3774, and Thrift, thrift://host:port, on 3772."
     )
 
 

@@ -172,7 +172,7 @@ class Gathering(CallQueue):
             try:
                 self._workers.start(self._run_ticks)
             except RuntimeError:
-                return  # the system has no more threads; whoever waits calls hurry(), so soon again
+                return  # the system has no more threads; callers that wait soon call hurry()
             self._ticks += 1
             self._last = now
 

@@ -44,7 +44,7 @@ class GroupMonitor(Monitor):
     def listen(self, listening: Listening) -> None:
         """Tell of the start, in this thread, and then of each event, in the thread of the event.
 
-        If the group has ended its end is told at once.
+        If the group has ended, tell of its end at once.
         """
         with self._telling:
             for event in (self._began, self._end):

@@ -85,7 +85,7 @@ def trace(run: Traced, tracer: Tracer | None = None) -> Tracing:
 
     Notes
     -----
-    Spans are made in the threads that run batches and ask queries, after these; give the provider a
+    Spans are made after a batch or query, in the thread that ran it. So give the provider a
     processor that exports in a thread of its own, as ``BatchSpanProcessor`` does.
 
     Examples

@@ -51,7 +51,7 @@ class FiguresCollector(Collector):
     Parameters
     ----------
     figures : callable
-        What is told of, as ``run.figures``; called in the thread that collects.
+        Returns the figures, as ``run.figures``; called in the thread that collects.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class AnsweringConnection(ServerConnection, ABC):
         if not self.among.add(self):
             self._ends = True
             return False
-        transport.set_write_buffer_limits(high=1, low=0)  # to be told of all that isn't taken
+        transport.set_write_buffer_limits(high=1, low=0)  # so that all untaken bytes are reported
         self.until = self.loop.time() + seconds
         return True
 
@@ -115,7 +115,7 @@ class AnsweringConnection(ServerConnection, ABC):
             self.transport.resume_reading()  # so as to see that the client hangs up
 
     def _set_until(self) -> None:
-        """Give the client its time for what it has to do now, from when it first had to."""
+        """Limit the time of what the client has to do now, counted from the begin of the phase."""
         phase: Phase = "idle"
         seconds = self._idle
         if self.untaken():

@@ -28,7 +28,7 @@ def route(path: str, handler: Handler, *methods: str) -> Route:
 
 
 def methods_and_paths(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
-    """The method and path of everything that is answered, HEAD left out."""
+    """Return the method and path of everything that is answered, without HEAD."""
     return [
         (method, each.path_format)
         for each in routes
@@ -39,7 +39,7 @@ def methods_and_paths(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
 
 
 def param(request: Request, name: str, what: str) -> str:
-    """A parameter of the path without its escapes; empty where the path has none of the name.
+    """Return a parameter of the path without its escapes; empty if the path doesn't have it.
 
     Raises MalformedRequestError, which calls it `what`, where it isn't UTF-8.
     """
@@ -53,7 +53,7 @@ def token_of(request: Request) -> str | None:
 
 
 def seconds_of(request: Request) -> float | None:
-    """How long the caller waits, by ``X-DRPC-Timeout``; None where it doesn't say."""
+    """Return how long the caller waits, by ``X-DRPC-Timeout``, if it says so."""
     text = request.headers.get(TIMEOUT)
     if text is None:
         return None
@@ -103,7 +103,7 @@ class Application:
         try:
             body = await _read_body(receive, self._most)
         except ClientDisconnect:
-            return  # a part of a request is none
+            return  # the request is incomplete
         if body is None:
             too_large = ArgumentsTooLargeError(scope["path"], self._most)
             await failure(too_large)(scope, receive, send_marked)

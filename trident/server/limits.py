@@ -23,8 +23,8 @@ class DRPCLimits:
         Bytes of requests that have come in part, or wait for the one before them on their
         connection, of all connections together.
     untaken : int
-        Bytes of answers that clients have not taken, of all connections together; over it those
-        are ended that have waited longest, so that one answer at most is beyond it.
+        Bytes of answers that clients have not taken, of all connections together. Beyond it the
+        connections that have waited longest are ended, so that one answer at most exceeds it.
     connections : int
         Connections at one time; more are closed at once.
     slow : float

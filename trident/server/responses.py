@@ -37,7 +37,7 @@ def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
 class StreamedResponse(StreamingResponse):
     """A response that goes on until the client or the server ends it.
 
-    The next part is asked for when the client has taken what was sent.
+    The next part is made when the client has taken the one before.
     """
 
     def __init__(self, parts: AsyncGenerator[bytes, None], *headers: tuple[str, str]) -> None:

@@ -75,13 +75,13 @@ class DRPCServer:
         The host names by which HTTP may be asked, besides ``localhost`` and addresses. Without any
         that is every name, but for a server on this machine only that has no tokens.
     limits : DRPCLimits
-        What is taken of clients.
+        Limits for clients.
 
     Raises
     ------
     DRPCUsageError
-        For a port that is taken or out of range, files that are no certificate, states in the
-        memory of another process, or what can't be served.
+        For a port that is taken or out of range, files without a certificate, states in the memory
+        of another process, or an object that can't be served.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class DRPCServer:
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
 
     def start(self) -> Self:
-        """Listen; returns when connections are taken."""
+        """Listen; returns when clients can connect."""
         if self._thread is not None:
             raise DRPCUsageError("start: the server has been started already")
         listening: Future[None] = Future()

@@ -1,1 +1,1 @@
-"""Shows what states hold to whoever asks by key, from whole committed batches."""
+"""Answers requests for the values of states by key, from whole committed batches."""

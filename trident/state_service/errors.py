@@ -62,7 +62,7 @@ class NoSuchKeyError(StateServiceError):
     key: str | None
     """The key as JSON; None for the single value of a state without keys."""
     txid: int | None
-    """The batch as of which it was read."""
+    """The batch that the state was read at."""
 
     def __str__(self) -> str:
         of = "" if self.txid is None else f" as of batch {self.txid}"
