@@ -23,7 +23,7 @@ from trident.chaos.store import MapStore, TestedStore, opened
 from trident.chaos.tables import TableStore
 from trident.chaos.truth import Truth
 from trident.chaos.ways import Way
-from trident.cli.named import named
+from trident.cli.named import load_name
 from trident.states.errors import UsageError
 from trident.states.printable import masked, one_line
 
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run it; 1 where anything was lost, duplicated or torn, or where the test can't fail."""
     arguments.seed = arguments.seed or str(random.SystemRandom().randrange(10**6))
-    make: TopologyFunction = named(arguments.topology)
+    make: TopologyFunction = load_name(arguments.topology)
     way = _way(arguments)
     seed, words = arguments.seed, arguments.words
     signal.signal(signal.SIGTERM, _interrupt)
@@ -164,7 +164,7 @@ def _opened(arguments: argparse.Namespace, folder: Path) -> AbstractContextManag
     if arguments.rows:
         made = TableStore
     elif case not in (None, "rebuild"):
-        made = named(case)
+        made = load_name(case)
     if not made.takes_topology and arguments.topology != _DEFAULT:
         own = "--rows" if arguments.rows else f"--case {case}"
         raise UsageError(f"{own} has a topology of its own; --state takes", arguments.topology)

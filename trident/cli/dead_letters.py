@@ -11,7 +11,7 @@ from typing import Any
 
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
-from trident.cli.named import named_state
+from trident.cli.named import find_state
 from trident.operations.letter_folder import LetterFolder, prefixes_in
 from trident.plan.dead_letters import PREFIX
 from trident.spouts.dead_letters import KeptLetter, read_letters
@@ -55,7 +55,7 @@ def _states(text: str) -> Iterator[tuple[str, Any]]:
     folder = LetterFolder.of(url)
     names = [url.options["prefix"]] if "prefix" in url.options else _names(url, folder)
     for name in names:
-        yield name, folder.named(name).makeState() if folder else named_state(text, name).open()
+        yield name, folder.named(name).makeState() if folder else find_state(text, name).open()
 
 
 def _names(url: StateURL, folder: LetterFolder | None) -> list[str]:

@@ -18,7 +18,7 @@ from trident.backends.rows.urls import DATABASES, database_from_url
 from trident.backends.state_url import StateURL
 from trident.backends.urls import STATES
 from trident.cli.backends import PACKAGE, Extra, extras
-from trident.cli.named import NamedState, is_url, named_state, named_topology, state_of
+from trident.cli.named import NamedState, find_state, is_url, load_topology, state_of
 from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
@@ -106,10 +106,10 @@ def _session(master: str, states: list[NamedState], found: list[Extra]) -> Itera
 def _states(word: str) -> Iterator[NamedState]:
     """The state of a URL, or those of a topology."""
     if is_url(word):
-        yield named_state(word, prefix="state")
+        yield find_state(word, prefix="state")
         return
     name, _, only = word.partition("/")
-    plan = named_topology(name).plan()
+    plan = load_topology(name).plan()
     for state in [only] if only else [node.state.name for node in plan.states]:
         yield state_of(plan, state, name)
 

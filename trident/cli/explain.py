@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from trident.cli.named import named_topology
+from trident.cli.named import load_topology
 from trident.states.printable import printable
 
 _FORMS = {
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    topology = named_topology(arguments.topology)
+    topology = load_topology(arguments.topology)
     found = getattr(topology, arguments.form or "explain")()
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
     print(printable(text.rstrip("\n")))

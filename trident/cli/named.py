@@ -28,7 +28,7 @@ HELP = (
 """What the help of a command says of the argument."""
 
 
-def named(name: str) -> Any:
+def load_name(name: str) -> Any:
     """Return what a module has under a name."""
     module, _, attribute = name.partition(":")
     if not (module and attribute) or module.startswith("."):
@@ -54,9 +54,9 @@ def named(name: str) -> Any:
         raise UsageError(f"{what}: {error}", advice=looked) from error
 
 
-def named_topology(name: str) -> TridentTopology:
+def load_topology(name: str) -> TridentTopology:
     """Return the topology that a module has under a name, or that a function there returns."""
-    found = named(name)
+    found = load_name(name)
     is_made = isinstance(found, TridentTopology) or not callable(found)
     made = found if is_made else _call(name, found)
     if not isinstance(made, TridentTopology):
@@ -151,8 +151,8 @@ def check_prefix(text: str) -> None:
         raise UsageError(what, text, (), advice)
 
 
-def named_state(text: str, prefix: str | None = None) -> NamedState:
-    """The state that a word names.
+def find_state(text: str, prefix: str | None = None) -> NamedState:
+    """Return the state that a word names.
 
     The word is a URL, or ``module:topology/state``. A URL without a prefix is taken to say
     `prefix`; None refuses it.
@@ -163,11 +163,11 @@ def named_state(text: str, prefix: str | None = None) -> NamedState:
     if not name:
         advice = "Write a store's URL, or module:topology/state, as in words:topology/count."
         raise UsageError("no state is named by", text, (), advice)
-    return state_of(named_topology(topology).plan(), name, topology)
+    return state_of(load_topology(topology).plan(), name, topology)
 
 
 def state_of(plan: Plan, name: str, topology: str) -> NamedState:
-    """The state of a topology by its name; `topology` is how errors call that."""
+    """Return the state of a topology by its name; errors call the topology `topology`."""
     for node in plan.states:
         if node.state.name == name:
             update = plan.update_of(node.state)

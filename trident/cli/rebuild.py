@@ -8,7 +8,7 @@ import warnings
 
 from trident.api.start import start
 from trident.batch.start_options import StartOptions
-from trident.cli.named import check_prefix, named_topology
+from trident.cli.named import check_prefix, load_topology
 from trident.cli.run import BatchPrinter, add_start_arguments, print_line, session, start_options
 from trident.cli.serve import until_a_signal
 from trident.errors import GuaranteeWarning
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(what, ", ".join([*names, *prefixes]))
     for prefix in prefixes:
         check_prefix(prefix)
-    topology = named_topology(arguments.topology)
+    topology = load_topology(arguments.topology)
     pairs = dict(zip(names, prefixes, strict=True))
     plan, swaps = plan_rebuild(topology.plan(), pairs, arguments.since)
     places = []

@@ -17,7 +17,7 @@ from trident.batch.adopt import Adopt
 from trident.batch.events import Event, GroupStarted
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
-from trident.cli.named import named_topology
+from trident.cli.named import load_topology
 from trident.cli.serve import add_server_arguments, listening, server_options, until_a_signal
 from trident.plan.nodes import OnError
 from trident.states.errors import UsageError
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
             return status
     elif arguments.within is not None:
         raise UsageError("--within without --restarts: nothing is started again")
-    topology = named_topology(arguments.topology)
+    topology = load_topology(arguments.topology)
     options = _options(arguments)
     say = _nothing if arguments.json else print_line
     with ExitStack() as stack:

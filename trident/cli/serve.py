@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from trident.cli.named import named_topology
+from trident.cli.named import load_topology
 from trident.server.limits import DRPCLimits
 from trident.server.server import HTTP_PORT, THRIFT_PORT, DRPCServer
 from trident.states.errors import UsageError
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; calls that are here are answered before the end."""
-    topology = named_topology(arguments.topology)
+    topology = load_topology(arguments.topology)
     with ExitStack() as stack:
         served: Any = topology
         if arguments.checkpoint is not None:

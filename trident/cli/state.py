@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from trident.cli.named import HELP, NamedState, check_prefix, named, named_state
+from trident.cli.named import HELP, NamedState, check_prefix, find_state, load_name
 from trident.cli.shown import Ticker, json_text, key_of, key_text
 from trident.plan.substitution import check_free_prefix
 from trident.states.backing_map import has_pages
@@ -91,12 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _copy(arguments: argparse.Namespace) -> int:
     """Copy it; may be killed and run again."""
-    source = named_state(arguments.source)
-    transform = None if arguments.map is None else named(arguments.map)
+    source = find_state(arguments.source)
+    transform = None if arguments.map is None else load_name(arguments.map)
     if transform is not None and not callable(transform):
         raise UsageError(f"{arguments.map} is no function, but a", type(transform).__name__)
     with closing(source.open()) as state:
-        target = named_state(arguments.target, prefix=state.backing.prefix or None)
+        target = find_state(arguments.target, prefix=state.backing.prefix or None)
         state.locate()  # the copy has the prefix that the topology knows
         if source.store == target.store:
             raise UsageError("from and to are one place:", target.shown)
@@ -132,7 +132,7 @@ def _copy(arguments: argparse.Namespace) -> int:
 
 def _drop(arguments: argparse.Namespace) -> int:
     """Say what would go, or remove it; may be killed and run again."""
-    named = named_state(arguments.state)
+    named = find_state(arguments.state)
     with closing(named.open()) as state:
         check_droppable(state)
         facts = _facts_of_record(state)
@@ -150,7 +150,7 @@ def _drop(arguments: argparse.Namespace) -> int:
 def _get(arguments: argparse.Namespace) -> int:
     """Print the value of each key as JSON, null where it has none; then the status is 1."""
     asked = [key_of(word) for word in arguments.keys]
-    with closing(named_state(arguments.state).open()) as state:
+    with closing(find_state(arguments.state).open()) as state:
         keys = asked or [state.key]
         values = state.multiGet(keys)
     for key, value in zip(keys, values, strict=True):
@@ -162,7 +162,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    named = named_state(arguments.state)
+    named = find_state(arguments.state)
     with closing(named.open()) as state:
         facts = {
             **_facts_of_map(named, state),
@@ -186,7 +186,7 @@ def _swap(arguments: argparse.Namespace) -> int:
     words = arguments.pairs
     if len(words) % 2:
         raise UsageError("state swap: no prefix is given for", words[-1])
-    states = list(zip(map(named_state, words[::2]), words[1::2], strict=True))
+    states = list(zip(map(find_state, words[::2]), words[1::2], strict=True))
     for state, prefix in states:
         check_prefix(prefix)
         if state.plan is not None:
@@ -263,7 +263,7 @@ def _count_entries(state: StoredMap) -> int | None:
 
 def _keys(arguments: argparse.Namespace) -> int:
     """Print the keys, some at a time; where batches go on meanwhile each is of its own moment."""
-    with closing(named_state(arguments.state).open()) as state:
+    with closing(find_state(arguments.state).open()) as state:
         state.locate()
         state.control.expect()
         for page in state.tables.reading.pages():
