@@ -113,14 +113,8 @@ def new_stream(
             raise PlanError("newStream: a spout has no history= and no until=", "", (), advice)
         declared = Fields.of(source.getOutputFields())
         _check_kind(source, kind)
-        return builder.add(
-            SourceNode,
-            stream_id=stream_id,
-            source=source,
-            declared=declared,
-            kind=kind or source.kind,
-            clock="spout",
-        )
+        parts = {"declared": declared, "kind": kind or source.kind, "clock": "spout"}
+        return builder.add(SourceNode, stream_id=stream_id, source=source, **parts)
     if not _is_frame(source):
         what = "newStream: expected a streaming DataFrame or a spout, found"
         found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
