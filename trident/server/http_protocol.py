@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
 from typing import Any
@@ -50,20 +50,8 @@ def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPPr
         proxy_headers=False,
     )
     config.load()
-    state = _Dated()
+    state = ServerState()
     return lambda: HTTPProtocol(connections, config, state)
-
-
-class _Dated(ServerState):
-    """Puts the time of day into the headers of every response."""
-
-    @property
-    def default_headers(self) -> list[tuple[bytes, bytes]]:
-        return [(b"date", formatdate(usegmt=True).encode())]
-
-    @default_headers.setter
-    def default_headers(self, headers: object) -> None:
-        """Set by uvicorn, to none."""
 
 
 class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
@@ -188,6 +176,7 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
         if length.isdigit() and int(length) > self.limits.args:
             self._refuse_now(self._too_large())
         super().on_headers_complete()
+        self.cycle.default_headers = [_date()]
         self.cycle.transport = _Joined(self.transport, self.cycle)
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False
@@ -218,7 +207,7 @@ class HTTPProtocol(AnsweringConnection, HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         if self._running is not None:
-            self._running.transport.writelines(())
+            self._running.transport.write(b"")  # what is kept until now
         self._running = self._task = None
         self.look()
 
@@ -334,26 +323,21 @@ class _Joined(asyncio.Transport):
         self._transport = transport
         self._cycle = cycle
         self._kept = b""
-        self._begun = False
 
     def write(self, data: Any) -> None:
         cycle = self._cycle
-        if cycle.response_started and not self._begun and not cycle.chunked_encoding:
-            self._kept = data
-        else:
-            self._transport.write(self._kept + data)
-            self._kept = b""
-        self._begun = cycle.response_started
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Write the head that is kept, too: a response may have no body."""
-        if data := b"".join((self._kept, *list_of_data)):
-            self._transport.write(data)
-        self._kept = b""
+        self._kept += data
+        if cycle.chunked_encoding or cycle.response_complete or not cycle.response_started:
+            self._flush()
 
     def close(self) -> None:
-        self.writelines(())
+        self._flush()
         self._transport.close()
+
+    def _flush(self) -> None:
+        if self._kept:
+            self._transport.write(self._kept)
+        self._kept = b""
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
@@ -365,9 +349,13 @@ class _Refused(Exception):
 
 def _as_bytes(response: Response) -> bytes:
     """Return the last response of a connection as bytes."""
-    headers = [*_Dated().default_headers, *response.raw_headers, *ALWAYS, (b"connection", b"close")]
+    headers = [_date(), *response.raw_headers, *ALWAYS, (b"connection", b"close")]
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
     return STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body)
+
+
+def _date() -> tuple[bytes, bytes]:
+    return b"date", formatdate(usegmt=True).encode()
 
 
 def _no_method() -> Response:
