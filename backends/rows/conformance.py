@@ -204,6 +204,16 @@ class RowsDatabaseConformance(ABC):
             "upsert() sets what the functions of changed= return for the column as it is there"
         )
 
+    def test_decimals_are_added_exactly(self) -> None:
+        if "decimal(9,2)" not in self.types or not self.make_database().adds_decimals:
+            return
+        writer = self.writer(mode="add", fields={"id": "long", "n": "decimal(18,2)"})
+        writer.write(1, (1, Decimal("9007199254740993.01")), (1, Decimal("0.01")))
+        writer.write(2, (1, Decimal("0.01")))
+        assert self.found(writer) == [(1, Decimal("9007199254740993.03"))], (
+            "a database that adds decimals as doubles has adds_decimals = False"
+        )
+
     def test_rows_are_appended(self) -> None:
         writer = self.writer(None)
         writer.write(1, (1, 1, "a"), (1, 1, "a"))
@@ -350,6 +360,7 @@ def _arrow(kind: str) -> Any:
         "int": pa.int32(),
         "double": pa.float64(),
         "decimal(9,2)": pa.decimal128(9, 2),
+        "decimal(18,2)": pa.decimal128(18, 2),
         "boolean": pa.bool_(),
         "binary": pa.binary(),
         "date": pa.date32(),

@@ -51,6 +51,10 @@ class NoSums(SQLite):
         return super().upsert(table, key, dict.fromkeys(changed, lambda _, given: given), rows)
 
 
+class RoundedSums(SQLite):
+    adds_decimals = True
+
+
 class NoTidying(SQLite):
     def empty(self, pipeline: Any, staging: Any) -> None:
         pass
@@ -67,6 +71,7 @@ class NewEachTime(SQLite):
         (NoTransactions, "a_transaction_that_fails_leaves_nothing"),
         (NoReasons, "a_refused_row_is_named"),
         (NoSums, "numbers_are_added_and_null_is_nothing"),
+        (RoundedSums, "decimals_are_added_exactly"),
         (NoTidying, "of_a_task_that_ran_twice_the_rows_count_once"),
         (NewEachTime, "it_is_the_same_server_until_that_restarts"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from tests.backends.rows.databases import Place
 from trident import GeneratorSpout, TridentTopology
@@ -63,6 +64,31 @@ def test_a_task_that_still_writes_when_its_attempt_is_given_up_leaves_nothing(
     other.commit(record)
     other.control.announce(other.control.ready(record))
     assert place.found() == [(9,)]
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_an_older_driver_whose_staging_table_was_dropped_is_overtaken(
+    place: Place, has_rows: bool
+) -> None:
+    place.execute("CREATE TABLE {table} (id BIGINT PRIMARY KEY, note VARCHAR(9))")
+    late = place.rows("id").of({"id": "long"}).makeState()
+    late.control.create(ControlRecord("log", Token(0, 0)))
+    given_up, record = (ControlRecord("log", Token(1, attempt)) for attempt in (0, 1))
+    late.control.begin(given_up)
+    staging = place.staging
+    other = place.rows("id").of({"id": "long", "note": "string"}).makeState()
+    other.control.begin(record)
+    with pytest.raises(DBAPIError):
+        place.query(f"SELECT * FROM {staging}")
+    if has_rows:
+        late.append(pa.RecordBatch.from_pydict({"id": [7]}))
+        late.commit(given_up)
+        with pytest.raises(StaleBatchError):
+            late.stage(given_up)
+    with pytest.raises(StaleBatchError):
+        late.control.ready(given_up)
+    other.control.announce(other.control.ready(record))
+    assert place.found() == []
 
 
 def test_writers_with_names_of_their_own_add_to_the_same_rows_at_once(
