@@ -131,6 +131,9 @@ class Handshake(ServerConnection):
         self._context = context
         self._protocol = protocol
         self._task: asyncio.Task[None] | None = None
+        # What comes with the end of the handshake, before the connection is made:
+        self._early = bytearray()
+        self._ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -144,15 +147,21 @@ class Handshake(ServerConnection):
     def connection_lost(self, error: Exception | None) -> None:
         self.among.remove(self)
 
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def eof_received(self) -> bool:
+        self._ended = True
+        return False
+
     async def _shake(self, transport: asyncio.Transport) -> None:
-        early = _Early()
         if transport.is_closing():  # by a server that ends: the handshake would never return
             self.among.remove(self)
             return
         try:
             secured = await asyncio.get_running_loop().start_tls(
                 transport,
-                early,
+                self,
                 self._context,
                 server_side=True,
                 ssl_handshake_timeout=self.among.limits.slow,
@@ -168,22 +177,7 @@ class Handshake(ServerConnection):
         connection.wire = transport
         secured.set_protocol(connection)
         connection.connection_made(secured)
-        if early.data:
-            connection.data_received(bytes(early.data))
-        if early.ended:
+        if self._early:
+            connection.data_received(bytes(self._early))
+        if self._ended:
             connection.eof_received()
-
-
-class _Early(asyncio.Protocol):
-    """Keeps what comes with the end of the handshake, until the connection is made."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.ended = False
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-
-    def eof_received(self) -> bool:
-        self.ended = True
-        return False
