@@ -38,17 +38,13 @@ class Feed:
         self._every = every
         self._most = most
         self._patience = patience
-        self._watching = 0
+        self.watching = 0
         self._last: Content | None = None
         self._closed = False
 
     @property
-    def watching(self) -> int:
-        return self._watching
-
-    @property
     def full(self) -> bool:
-        return self._watching >= self._most
+        return self.watching >= self._most
 
     def close(self) -> None:
         """End what is sent to watchers."""
@@ -65,7 +61,7 @@ class Feed:
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events: at first all that is shown, then what has changed."""
-        self._watching += 1
+        self.watching += 1
         try:
             sent: Content | None = None
             last = monotonic()
@@ -86,4 +82,4 @@ class Feed:
                     yield b": nothing new\n\n"
                 await asyncio.sleep(self._every)
         finally:
-            self._watching -= 1
+            self.watching -= 1

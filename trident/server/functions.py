@@ -45,26 +45,18 @@ class Functions:
         self.access = access
         self.limits = limits
         plans = [getattr(each, "plan", None) for each in self.services]
-        self._updating = frozenset(
+        self.updating = frozenset(
             name for plan in plans if isinstance(plan, Plan) for name in plan.updating
         )
-        self._under_way = 0
-        self._closed = False
-
-    @property
-    def under_way(self) -> int:
+        """The functions that update states."""
+        self.under_way = 0
         """How many calls are being answered."""
-        return self._under_way
+        self._closed = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """All functions, each once."""
         return tuple(dict.fromkeys(name for each in self.services for name in each.functions))
-
-    @property
-    def updating(self) -> frozenset[str]:
-        """The functions that update states."""
-        return self._updating
 
     async def execute(
         self,
@@ -81,7 +73,7 @@ class Functions:
         if len(args) * 4 > most and len(args.encode(errors="surrogatepass")) > most:
             raise ArgumentsTooLargeError(function, most)
         seconds = self.seconds(timeout)
-        self._under_way += 1
+        self.under_way += 1
         try:
             for service in self.services:
                 if function in service.functions:
@@ -89,7 +81,7 @@ class Functions:
                         function, args, seconds, request_id=request_id
                     )
         finally:
-            self._under_way -= 1
+            self.under_way -= 1
         raise UnknownFunctionError(function, self.access.allowed(self.names, token))
 
     def admit(self, name: str, token: str | None) -> None:
