@@ -36,7 +36,7 @@ the task, as Spark may run a task twice, and then keeps what either run has emit
 
 @dataclass(frozen=True)
 class EmissionStage:
-    """Emits every `tasks`-th partition from a task's number on; called once a task."""
+    """Emits every `tasks`-th partition, from the one with a task's number; called once a task."""
 
     emission: Emission
     step: StepName

@@ -40,7 +40,7 @@ _DECODED = {
     "string": (is_utf8(), "cast({0} AS string)"),
     "long": ("length({0}) = 8", "cast(conv(hex({0}), 16, -10) AS bigint)"),
 }
-"""What Spark itself decodes: which bytes it can, and what becomes of them."""
+"""What Spark itself decodes: the condition for bytes, and their value."""
 
 
 def check_types(settings: KafkaSettings) -> None:
@@ -53,7 +53,7 @@ def check_types(settings: KafkaSettings) -> None:
 
 
 def as_tuples(records: DataFrame, settings: KafkaSettings) -> DataFrame:
-    """The stream's tuples: by Spark alone where it can, else in Python."""
+    """Return the tuples of a stream, decoded by Spark alone if it can, else in Python."""
     parts = [F.expr(part).alias(name) for name, part in _PARTS.items()]
     if decoded_by_spark(settings):
         return _decode_by_spark(records.select(*parts), settings)
@@ -61,7 +61,7 @@ def as_tuples(records: DataFrame, settings: KafkaSettings) -> DataFrame:
 
 
 def decoded_by_spark(settings: KafkaSettings) -> bool:
-    """Whether no record comes to Python, and no header is read."""
+    """Return whether Spark decodes all by itself, so that no record comes to Python."""
     how = settings.translation
     natural = typed(Fields(*settings.fields), how.key, how.value)
     return (

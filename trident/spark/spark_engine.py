@@ -74,7 +74,9 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         return MixedGroupEngine(here, spark, prepared.tasks)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
-        return _read_paths(group)
+        frames = [source for source in group.sources if source.clock == "dataframe"]
+        found = {source.stream_id: _paths(source.source) for source in frames}
+        return {stream: paths for stream, paths in found.items() if paths}
 
     def source_of(self, source: object) -> str:
         return _source_kind(source) if isinstance(source, DataFrame) else super().source_of(source)
@@ -122,19 +124,13 @@ def _check_clocks(plan: Plan) -> None:
             )
 
 
-def _read_paths(group: BatchGroup) -> dict[str, str]:
-    """The paths that streams of files read, by stream id; Spark logs files by their full paths."""
-    frames = [source for source in group.sources if source.clock == "dataframe"]
-    found = {source.stream_id: _paths(source.source) for source in frames}
-    return {stream: paths for stream, paths in found.items() if paths}
-
-
 def _source_kind(frame: DataFrame) -> str:
-    """What a streaming DataFrame reads from, as ``FileSource`` or ``kafka``."""
+    """Return what a streaming DataFrame reads from, as ``FileSource`` or ``kafka``."""
     return f"DataFrame({', '.join(text.partition('[')[0] for text in _source_texts(frame))})"
 
 
 def _paths(frame: DataFrame) -> str:
+    """Return the folders of files that a streaming DataFrame reads, by their full paths."""
     jvm: Any = frame.sparkSession._jvm
     given = [match[1] for text in _source_texts(frame) if (match := _FILE_SOURCE.fullmatch(text))]
     conf = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()
@@ -143,6 +139,7 @@ def _paths(frame: DataFrame) -> str:
 
 
 def _source_texts(frame: DataFrame) -> list[str]:
+    """Return how Spark's plan shows each source."""
     leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
     every = map(leaves.apply, range(leaves.size()))
     return [leaf.toString() for leaf in every if leaf.isStreaming()]

@@ -169,7 +169,7 @@ class SparkQuery:
 
 
 def _session_of(query: DRPCQuery, given: SparkSession | None) -> SparkSession:
-    """The session of a query's DataFrames, else the one that was given, else the active one."""
+    """Return the session of a query's DataFrames, else the given one, else the active one."""
     for node in query.frames:
         session: SparkSession = node.frame.sparkSession
         return session

@@ -73,7 +73,7 @@ class StageContext:
         return self.counts is None and self.record is not None and leaves_out(kernels)
 
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
-        """One partition of a stage; by default the only one, as on the driver."""
+        """Return the task of one partition; by default the only one, as on the driver."""
         number = self.of if isinstance(self.of, int) else self.of.token.txid
         return Task(number, self.record, partition, partitions, CounterBook(), [])
 
@@ -105,7 +105,7 @@ class PythonStage:
 
 
 def _letter_rows(letters: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Dead letters as rows of a stage, whose other columns are null there."""
+    """Return dead letters as rows of a stage, whose other columns are null."""
     columns = dict(zip(LETTER_COLUMNS, zip(*letters, strict=True), strict=True))
     arrays = [
         pa.array(columns[field.name], field.type)
@@ -130,7 +130,7 @@ def _run_kernel(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[
 
 @contextmanager
 def prepare_operation(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
-    """A context in which an operation is prepared; cleans it up at the end."""
+    """Prepare an operation, and clean it up at the end."""
     if operation is None:
         yield
         return
@@ -147,7 +147,7 @@ def prepare_operation(step: StepName, operation: Operation | None, task: Task) -
 def record_batches(
     block: Block, schema: pa.Schema, makers: dict[str, StepName], task: Task
 ) -> Iterator[pa.RecordBatch]:
-    """A block as record batches of bounded size."""
+    """Yield a block as record batches of bounded size."""
     if not block.length:
         return
     whole = pa.RecordBatch.from_arrays(arrow_arrays(block, schema, makers, task), schema=schema)
@@ -183,7 +183,7 @@ def _array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task
 
 
 def find_unfit_value(values: Sequence[Any], kind: pa.DataType) -> Any:
-    """The first value that Arrow can't take for the type; there is one."""
+    """Return the first value that Arrow can't take for the type; there has to be one."""
     return next(value for value in values if not _fits(value, kind))
 
 
