@@ -164,7 +164,8 @@ class Builder:
             place = " · ".join(part for part in identity if part)
             what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
             advice = (
-                "Give one of the two another prefix, or update one state from merge()d streams."
+                "Give one of the two another prefix, of Rows another name=; or update one "
+                "state from merge()d streams."
             )
             raise DuplicateNameError(what, place, (), advice)
 

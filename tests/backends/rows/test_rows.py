@@ -13,6 +13,7 @@ import sqlalchemy
 from tests.backends.rows.databases import Place
 from trident import FixedBatchSpout, TridentTopology
 from trident.backends.rows import DuplicateKeyError, Rows, TableMismatchError
+from trident.errors import DuplicateNameError
 from trident.states.errors import MissingDriverError, StateError, UsageError
 
 ORDERS = "order_id long, what string, n long, op string"
@@ -176,6 +177,15 @@ def test_of_a_row_to_delete_only_the_key_counts(place: Place) -> None:
 def test_a_field_that_is_not_stored_may_be_null(place: Place) -> None:
     write(place.rows("id", columns={"at": None}), "id long, at long", (1, 7), (2, None))
     assert place.found() == [(1,), (2,)]
+
+
+def test_two_writers_of_a_table_need_two_names() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout("id long", 1, [1]))
+    stream.partitionPersist(Rows("sqlite:shop.db", "orders", "id"), name="one")
+    with pytest.raises(DuplicateNameError, match="of Rows another name="):
+        stream.partitionPersist(Rows("sqlite:shop.db", "orders", "id"), name="other")
+    stream.partitionPersist(Rows("sqlite:shop.db", "orders", "id", name="other"))
 
 
 def test_columns_that_no_field_fills_keep_what_they_hold(place: Place) -> None:
