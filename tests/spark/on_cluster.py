@@ -36,7 +36,7 @@ def main(master: str, folder: Path) -> None:
     )
     found = {
         "words": counted(spark, folder),
-        "sums": partitioned_on_cluster.summed(spark, folder),
+        "sums": partitioned_on_cluster.summed(spark, folder / "sums"),
         "rows": written(spark, folder),
     }
     (folder / "result.json").write_text(json.dumps(found))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.spark.shelves import OpaqueShelf, Shelf, TransactionalShelf
+from tests.spark.shelves import Shelf, TransactionalShelf
 from trident import Sum, TridentTopology
 from trident.backends import sqlite
 from trident.spark.group_engine import SparkGroupEngine
@@ -23,15 +23,8 @@ from trident.spark.group_engine import SparkGroupEngine
 NUMBERS = {"a": [1, 2, 3, 4, 5], "b": [10, 20, 30], "c": [100]}
 
 
-KINDS: tuple[Any, ...] = (OpaqueShelf, TransactionalShelf)
-
-
 def summed(spark: Any, folder: Path) -> dict[str, Any]:
-    """Sum each kind of spout."""
-    return {kind.__name__: _summed(spark, folder / kind.__name__, kind) for kind in KINDS}
-
-
-def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
+    """Sum the numbers of each partition."""
     folder.mkdir()
     shelf = Shelf(str(folder))
     for name, numbers in NUMBERS.items():
@@ -39,7 +32,7 @@ def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
     shelf.put("kill-a")
     factory = sqlite.opaque(folder / "sums.db", "sums")
     topology = TridentTopology()
-    stream = topology.newStream("numbers", kind(shelf)).groupBy("part")
+    stream = topology.newStream("numbers", TransactionalShelf(shelf)).groupBy("part")
     stream.persistentAggregate(factory, "number", Sum(), "sum")
     with (
         _killed_once_before_computing(2, "a", shelf),

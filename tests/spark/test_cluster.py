@@ -36,13 +36,12 @@ def test_two_workers_count_like_one_process(found: dict[str, Any]) -> None:
 def test_partitions_count_once_though_workers_and_executors_that_emit_them_are_killed(
     found: dict[str, Any],
 ) -> None:
-    for kind in ("OpaqueShelf", "TransactionalShelf"):
-        sums = found["sums"][kind]
-        assert sums["sums"] == {"a": 15, "b": 60, "c": 100}
-        # Spark ran a task again; but nobody can make again what an executor has lost.
-        assert sums["attempts"][:3] == [1, 2, 1]
-        [first, again, *_] = sums["emitted"]
-        assert first == again == [1, 0, 2]
+    sums = found["sums"]
+    assert sums["sums"] == {"a": 15, "b": 60, "c": 100}
+    # Spark ran a task again; but nobody can make again what an executor has lost.
+    assert sums["attempts"][:3] == [1, 2, 1]
+    [first, again, *_] = sums["emitted"]
+    assert first == again == [1, 0, 2]
 
 
 def test_a_task_of_rows_that_spark_runs_twice_leaves_one_set(found: dict[str, Any]) -> None:
