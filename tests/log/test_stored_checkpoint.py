@@ -199,7 +199,7 @@ def test_an_entry_that_zookeeper_would_not_take_is_refused_before_it_is_sent(
 ) -> None:
     log = hold(path).log("words")
     log.append(FIRST)
-    with pytest.raises(CheckpointError, match="an entry of the log has 1,?00.* bytes, and 1000000"):
+    with pytest.raises(CheckpointError, match="has 1,?00.* bytes, and the store takes 1000000"):
         log.append(replace(FIRST, number=2, metadata={"words": "x" * 1_000_000}))
     assert log.newest() == FIRST
 

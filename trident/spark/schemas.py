@@ -89,7 +89,7 @@ def quote(name: str) -> str:
 
     Examples
     --------
-    >>> quoted("a.b")
+    >>> quote("a.b")
     '`a.b`'
     """
     return "`" + name.replace("`", "``") + "`"
