@@ -15,6 +15,7 @@ from trident.backends.rows.errors import (
     TableMismatchError,
     TooManyBadRowsError,
 )
+from trident.backends.rows.pipeline import Pipeline
 from trident.backends.rows.state import RowsState
 from trident.backends.rows.store import RowsStore
 from trident.backends.rows.target import Mode, OnBadRow, target_of
@@ -25,6 +26,7 @@ from trident.states.values import StateType
 
 __all__ = [
     "DuplicateKeyError",
+    "Pipeline",
     "RefusedRowError",
     "Rows",
     "RowsDatabase",

@@ -23,6 +23,16 @@ class Pipeline:
     """A transaction whose statements wait until one is needed at once, or the transaction ends.
 
     Those that wait are sent together. A driver that can do so waits once for all their results.
+    Made by ``RowsDatabase.pipeline()``.
+
+    Examples
+    --------
+    >>> from trident.backends.rows.sqlite import SQLite
+    >>> with SQLite("shop.db").pipeline() as pipeline:
+    ...     pipeline.add("CREATE TABLE orders (id)")
+    ...     pipeline.add("INSERT INTO orders VALUES (7)")
+    ...     pipeline.connection.exec_driver_sql("SELECT id FROM orders").fetchall()
+    [(7,)]
     """
 
     _run: Callable[[Connection, Sequence[Statement]], None]
@@ -35,7 +45,17 @@ class Pipeline:
         parameters: Mapping[str, Any] | None = None,
         check: Callable[[Any], None] | None = None,
     ) -> None:
-        """Let a statement wait; `check` gets its result, and may raise."""
+        """Let a statement wait.
+
+        Parameters
+        ----------
+        sql : Executable or str
+            A statement of SQLAlchemy's, or a text, which has no parameters.
+        parameters : mapping, optional
+            Of the statement.
+        check : callable, optional
+            Gets the result, which has ``rowcount`` and ``fetchone()``, and may raise.
+        """
         self._waiting.append(Statement(sql, parameters, check))
 
     @property
