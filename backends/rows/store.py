@@ -332,12 +332,15 @@ class RowsStore(IBackingMap):
 
     def _drop(self, outdated: Target) -> None:
         """Drop a staging table that the catalog has ceased to name: its rows count no more, and
-        tasks that still write into it are overtaken."""
+        tasks that still write into it are overtaken.
+
+        The begin is committed by now, so a table that others lock is only a warning.
+        """
         table = staging_table(outdated, (PART,))
         try:
             with self._database.transaction() as connection:
                 table.drop(connection, checkfirst=True)
-        except StateError as error:
+        except (StateError, StateUnavailableError) as error:
             _logger.warning("the table %s is not needed any more, drop it: %s", table, error)
 
     def _check(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -15,6 +16,7 @@ from trident import GeneratorSpout, TridentTopology
 from trident.states.control import ControlRecord, prepare_all
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
+from trident.testing.servers.promised import Served
 
 
 @pytest.mark.parametrize("place", ["postgres", "mariadb"], indirect=True)
@@ -117,6 +119,24 @@ def test_writers_with_names_of_their_own_add_to_the_same_rows_at_once(
         thread.join()
     assert not failed
     assert place.found() == [(key, 2 * batches) for key in range(keys)]
+
+
+def test_a_staging_table_that_another_session_locks_is_left_with_a_warning(
+    postgres_server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Place.at(f"{postgres_server.url}?timeout=1")
+    one = place.rows("id").of({"id": "long"}).makeState()
+    one.control.create(ControlRecord("log", Token(0, 0)))
+    one.control.begin(ControlRecord("log", Token(1, 0)))
+    place.execute("ALTER TABLE {table} ADD COLUMN n bigint")
+    old = place.staging
+    with psycopg.connect(postgres_server.url) as other:
+        other.execute(f"LOCK TABLE {old}")
+        two = place.rows("id").of({"id": "long", "n": "long"}).makeState()
+        two.control.begin(ControlRecord("log", Token(1, 1)))
+    assert place.staging != old
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert f"the table {old} is not needed any more, drop it" in warning
 
 
 def test_a_second_start_uses_the_staging_table_of_the_one_that_has_made_the_table(
