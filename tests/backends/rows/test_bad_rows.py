@@ -42,6 +42,16 @@ class Refusal:
     after: Sequence[str] = ()
 
 
+def postgres_trigger(body: str) -> Sequence[str]:
+    """Make a trigger that looks at each row before it is inserted."""
+    function = "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS"
+    return (
+        f"{function} $$ BEGIN {body} RETURN NEW; END $$",
+        "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
+        "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
+    )
+
+
 COLUMNS = "id BIGINT PRIMARY KEY, n BIGINT, what VARCHAR(30)"
 REFUSALS = {
     "null": Refusal(
@@ -95,32 +105,19 @@ ONLY = {
         "trigger": Refusal(
             COLUMNS,
             lambda n: (n, 13, "x", 100 + n),
-            after=(
-                "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                "IF NEW.n = 13 THEN RAISE EXCEPTION 'not thirteen'; END IF; RETURN NEW; END $$",
-                "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
-                "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
-            ),
+            after=postgres_trigger("IF NEW.n = 13 THEN RAISE EXCEPTION 'not thirteen'; END IF;"),
         ),
         "trigger with a code of its own": Refusal(
             COLUMNS,
             lambda n: (n, 13, "x", 100 + n),
-            after=(
-                "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF "
-                "NEW.n = 13 THEN RAISE 'no' USING ERRCODE = 'AB123'; END IF; RETURN NEW; END $$",
-                "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
-                "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
+            after=postgres_trigger(
+                "IF NEW.n = 13 THEN RAISE 'no' USING ERRCODE = 'AB123'; END IF;"
             ),
         ),
         "assertion of a trigger": Refusal(
             COLUMNS,
             lambda n: (n, 13, "x", 100 + n),
-            after=(
-                "CREATE FUNCTION {table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                "ASSERT NEW.n <> 13; RETURN NEW; END $$",
-                "CREATE TRIGGER {table}_t BEFORE INSERT ON {table} "
-                "FOR EACH ROW EXECUTE FUNCTION {table}_f()",
-            ),
+            after=postgres_trigger("ASSERT NEW.n <> 13;"),
         ),
         "foreign key at the commit": Refusal(
             f"{COLUMNS}, FOREIGN KEY (n) REFERENCES {{table}} (id) DEFERRABLE INITIALLY DEFERRED",
